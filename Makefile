@@ -1,0 +1,28 @@
+# The two commands of the README are `make demo` and `make test`; both install what is missing first.
+.DEFAULT_GOAL := build
+.PHONY: packages build demo test bench fmt lint clean
+
+packages:
+	@scripts/install-packages
+
+build: packages
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo: build
+	@scripts/demo build/release
+
+test: build
+	@scripts/test
+
+bench: build
+	@bench/run build/release
+
+fmt:
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+
+lint: packages
+	@scripts/lint
+
+clean:
+	rm -rf build

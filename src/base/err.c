@@ -1,0 +1,28 @@
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum status err_set(struct err *err, enum status status, const char *format, ...) {
+  if (!err) return status;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(err->text, sizeof err->text, format, args);
+  va_end(args);
+  err->status = status;
+  return status;
+}
+
+enum status err_prefix(struct err *err, const char *format, ...) {
+  char old[sizeof err->text];
+  memcpy(old, err->text, sizeof old);
+  va_list args;
+  va_start(args, format);
+  int used = vsnprintf(err->text, sizeof err->text, format, args);
+  va_end(args);
+  if (used >= 0 && (size_t)used < sizeof err->text) {
+    snprintf(err->text + used, sizeof err->text - (size_t)used, ": %s", old);
+  }
+  return err->status;
+}

@@ -1,0 +1,137 @@
+/* Drivers: how a simulated client speaks one protocol. A driver is a const struct of callbacks and numbers; it knows
+ * the wire and the net, never the workload. It reports what happened by calling the client (the hooks below); the load
+ * room counts. A new protocol is one file here, one codec in wire/, one line in the registry (docs/drivers.md). */
+#ifndef MUSTER_DRIVER_DRIVER_H
+#define MUSTER_DRIVER_DRIVER_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/view.h"
+#include "measure/tally.h"
+#include "net/stream.h"
+#include "wire/payload.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct client;
+struct driver_run;
+
+enum capability {
+  CAPABILITY_ACKS = 1 << 0,
+  CAPABILITY_PRIVATE = 1 << 1,
+  CAPABILITY_GROUP = 1 << 2,
+  CAPABILITY_ROOM = 1 << 3,
+  CAPABILITY_BROADCAST = 1 << 4,
+  CAPABILITY_ECHO = 1 << 5,
+  CAPABILITY_PRESENCE = 1 << 6,
+  CAPABILITY_OPERATIONS = 1 << 7,
+};
+
+/* What the load room wants provisioned and how; filled before prepare, read-only afterwards. */
+struct driver_settings {
+  const char *target;        /* as the user gave it, for messages */
+  const char *app_key;       /* tenant; NULL where the protocol has none */
+  const char *secret;        /* from the environment; never logged; NULL when absent */
+  const char *api_url;       /* of the set-up API; NULL: derived from the target */
+  const char *navigator_url; /* NULL: not asked */
+  struct url url;            /* the target, parsed */
+  uint64_t run_id;
+  uint32_t clients;
+  uint32_t group_members; /* of the one group of a group workload: clients 0..n-1; 0: no group */
+  uint32_t setup_concurrency;
+  uint32_t payload_bytes;
+  uint64_t deadline_ns;            /* absolute: when set-up must be over */
+  bool store, count;               /* JuggleIM's message flags */
+  bool obfuscate;                  /* JuggleIM's XOR mode */
+  const volatile int *interrupted; /* set by a signal: stop soon */
+};
+
+/* One run's shared state: made by prepare in the control process, inherited by the workers through fork. */
+struct driver_run {
+  const struct driver *driver;
+  struct driver_settings settings;
+  struct arena arena;      /* of everything below */
+  void *population;        /* the driver's own: user ids, tokens, groups */
+  struct address address;  /* where clients connect */
+  struct tls_context *tls; /* NULL: plain */
+  char server_name[256];   /* SNI and Host */
+  char server_version[64]; /* what the target says of itself, or "" */
+};
+
+/* A publish as the load room asks for it: where to, and the header that the driver must put into the message
+ * with payload_write in its form (payload.written_ns is already stamped). */
+struct publish {
+  bool to_group;      /* else to client `recipient` */
+  uint32_t recipient; /* client index */
+  uint32_t token;     /* comes back in client_acked; unique among the client's outstanding publishes */
+  struct payload payload;
+};
+
+enum publish_result {
+  PUBLISH_WRITTEN, /* in the connection's buffer */
+  PUBLISH_BLOCKED, /* not now (window of the protocol, or no memory): stays due */
+};
+
+struct driver {
+  const char *name;        /* "juggle" */
+  const char *schemes;     /* target schemes that choose it, comma-separated */
+  const char *title;       /* "JuggleIM (protobuf over WebSocket)" */
+  const char *ack_meaning; /* what an ACK says; "none" without ACKs */
+  const char *delivery;    /* delivery semantics, part of the comparability key */
+  unsigned capabilities;   /* enum capability */
+  uint16_t default_port;
+  enum payload_form payload_form;
+  uint32_t payload_min_bytes;
+  uint32_t outstanding_max; /* publishes without an answer on one connection */
+  uint64_t tick_ns;         /* interval of tick; 0: none */
+  size_t client_bytes;      /* driver state of one client, zeroed, behind struct client */
+
+  /* Checks the settings and provisions the population; blocking, but keeps to settings.deadline_ns and interrupted.
+   * Fills run->population, address, server_name. */
+  enum status (*prepare)(struct driver_run *run, struct err *err);
+  void (*release)(struct driver_run *run);
+
+  void (*opened)(struct client *client);                                /* the transport is up: start the handshake */
+  size_t (*received)(struct client *client, uint8_t *data, size_t len); /* as stream_ops.received */
+  enum publish_result (*publish)(struct client *client, const struct publish *publish);
+  void (*tick)(struct client *client, uint64_t now_ns); /* keep-alive */
+  void (*closing)(struct client *client);               /* say good-bye; the load room closes the stream afterwards */
+  void (*released)(struct client *client);              /* the stream is gone: free what the state holds */
+
+  /* Text for a server's code in reports, or NULL. */
+  const char *(*code_text)(int32_t code);
+};
+
+/* What a driver tells the load room. */
+struct client_hooks {
+  void (*established)(struct client *client); /* may publish and will be delivered to */
+  /* Ends the client: before established it counts as failed, afterwards as dropped. code: the server's, or a cause.
+   * The stream is closed by the hook; the driver must touch neither afterwards and return 0 from received. */
+  void (*failed)(struct client *client, int32_t code);
+  void (*acked)(struct client *client, uint32_t token, int32_t code); /* code 0: accepted */
+  void (*delivered)(struct client *client, struct view content);      /* the message content, a payload of the form */
+};
+
+/* The part of a simulated client that a driver sees; the driver's state lies right behind it. */
+struct client {
+  struct stream stream;
+  const struct client_hooks *hooks;
+  struct driver_run *run;
+  uint32_t index; /* in the population */
+  uint8_t state;  /* enum client_state of the load room */
+};
+
+static inline void *client_state(struct client *client) {
+  return client + 1;
+}
+
+/* The driver for a URL scheme or a driver name; NULL when there is none. */
+const struct driver *driver_find(const char *scheme_or_name);
+/* All drivers, NULL at the end. */
+const struct driver *const *driver_all(void);
+
+extern const struct driver driver_juggle;
+
+#endif

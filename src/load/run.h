@@ -1,0 +1,46 @@
+/* A run: provisions the population, forks the workers, leads them through the phases connect, warm-up, measure, grace
+ * and teardown, each with a deadline, merges what they counted and fills a report (methodology.md, Phases). */
+#ifndef MUSTER_LOAD_RUN_H
+#define MUSTER_LOAD_RUN_H
+
+#include "base/err.h"
+#include "driver/driver.h"
+#include "report/document.h"
+
+enum run_phase { RUN_SETUP, RUN_CONNECT, RUN_WARM_UP, RUN_MEASURE, RUN_GRACE, RUN_TEARDOWN };
+const char *run_phase_name(enum run_phase phase);
+
+/* What a live display is told, about every 200 ms and at each change of phase. */
+struct run_progress {
+  enum run_phase phase;
+  double phase_elapsed_s, phase_length_s; /* length 0: unknown */
+  uint64_t clients, established, failed;
+  uint64_t scheduled, attempted, acked, rejected, delivered; /* of the current traffic phase */
+  int64_t ack_p50_ns, ack_p99_ns;                            /* of the last whole second; 0: none */
+  double worst_busy_share;
+};
+
+struct run_options {
+  const struct workload *workload;
+  const struct driver *driver;
+  const char *target;  /* URL to drive: workload->target or the embedded server's */
+  const char *api_url; /* or NULL */
+  const char *app_key; /* or NULL */
+  const char *secret;  /* or NULL */
+  /* 0: go on. 1: end the current phase early, skip to the grace, and still report. 2: give up at once. Set by a
+   * signal handler. */
+  const volatile int *interrupted;
+  void (*progress)(void *context, const struct run_progress *progress); /* may be NULL */
+  void *context;
+};
+
+/* Checks a workload against itself, a driver and this machine (descriptors, memory, source ports) before anything is
+ * started: impossible combinations get STATUS_USAGE with one line that says how to mend it. */
+enum status run_check(const struct workload *workload, const struct driver *driver, struct err *err);
+
+/* Runs and fills *report (zeroed by this call; report_free it on OK). Not judged yet. STATUS_UNREACHABLE when the
+ * target cannot be reached or refuses us, STATUS_INTERRUPTED when given up before anything was measured. A run that
+ * went wrong later is OK here: its report says so. */
+enum status run_execute(const struct run_options *options, struct report *report, struct err *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* Ledger: accounts for every expected delivery of one phase (methodology.md, Deliveries): exact, in memory that is
+ * known before the run, in one mapping that all workers share.
+ *
+ * Publishes are numbered in schedule order: slot k belongs to sender k % senders and is that sender's sequence
+ * number k / senders. A slot is a 16-byte record, written only by its sender's worker until the ledger is settled.
+ * A recipient has a row of one bit per message of each sender that addresses it (its streams), and the highest
+ * sequence seen on each; a row is written only by the recipient's worker. With fan-out each slot also keeps its
+ * first and last delivery (atomic minimum and maximum, since recipients of several workers write there).
+ * Memory: 16 B a slot (+ 16 B with fan-out), 1 bit a pair, 4 B a stream; 20 million ring pairs take 325 MB,
+ * 20 million group pairs of 1,000 members 4 MB. */
+#ifndef MUSTER_MEASURE_LEDGER_H
+#define MUSTER_MEASURE_LEDGER_H
+
+#include "base/err.h"
+#include "measure/histogram.h"
+#include "measure/tally.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Who is addressed by whom, as pure functions of indices, so that a ledger of any topology needs no lists.
+ * Senders and recipients are numbered 0..n-1 each. */
+struct ledger_plan {
+  uint64_t slots; /* publishes of the phase, 0 allowed */
+  uint32_t senders;
+  uint32_t recipients;
+  uint32_t streams; /* senders that address one recipient, at most */
+  uint32_t fan_out; /* recipients that one publish addresses, at most */
+  /* The stream (0..streams-1) on which recipient hears sender, or -1 when it is not addressed. */
+  int32_t (*stream)(const void *topology, uint32_t sender, uint32_t recipient);
+  /* The i-th recipient of sender (0 <= i < count); count through *recipients_of. */
+  uint32_t (*recipients_of)(const void *topology, uint32_t sender);
+  uint32_t (*recipient)(const void *topology, uint32_t sender, uint32_t i);
+  const void *topology;
+};
+
+struct ledger; /* opaque: lies wholly inside the memory given to ledger_init */
+
+/* Bytes that ledger_init needs for a plan; SIZE_MAX when that does not fit an address space. */
+size_t ledger_size(const struct ledger_plan *plan);
+
+/* Lays a ledger out in zeroed, 64-byte aligned memory of ledger_size bytes. t0_ns: start of the phase; times in
+ * the ledger are offsets from it and may reach 4 hours. */
+struct ledger *ledger_init(void *memory, const struct ledger_plan *plan);
+void ledger_start(struct ledger *ledger, uint64_t t0_ns);
+
+/* The sender's side. Each is called by the sender's worker only. A publish must be attempted before it is
+ * acked, rejected or timed out, and settled into just one of these: a second answer returns false and changes
+ * nothing. */
+void ledger_attempted(struct ledger *ledger, uint64_t slot, uint64_t scheduled_ns, uint64_t written_ns);
+bool ledger_acked(struct ledger *ledger, uint64_t slot);
+bool ledger_rejected(struct ledger *ledger, uint64_t slot);
+bool ledger_timed_out(struct ledger *ledger, uint64_t slot);
+uint64_t ledger_scheduled_ns(const struct ledger *ledger, uint64_t slot);
+uint64_t ledger_written_ns(const struct ledger *ledger, uint64_t slot);
+/* True while the slot is attempted and not yet answered. */
+bool ledger_pending(const struct ledger *ledger, uint64_t slot);
+
+enum delivery { DELIVERY_FIRST, DELIVERY_REORDERED, DELIVERY_DUPLICATE, DELIVERY_UNEXPECTED };
+
+/* The recipient's side: one delivery of sender's sequence number, seen at now_ns by the recipient's worker.
+ * FIRST and REORDERED set the bit (REORDERED: a later sequence of that sender came before); DUPLICATE: the bit
+ * was set already; UNEXPECTED: not addressed to this recipient, or a sequence beyond the plan. */
+enum delivery ledger_delivered(
+    struct ledger *ledger, uint32_t recipient, uint32_t sender, uint32_t sequence, uint64_t now_ns);
+
+/* When a recipient could hear: from established to dropped. Set by its worker; a recipient that was never
+ * established expects nothing. A dropped recipient expects only what was written before the drop. */
+void ledger_established(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
+void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
+
+/* After all workers have ended: walks every slot and every addressed recipient, and adds expected, observed, lost
+ * and unacked_delivered to tally->deliveries. Publishes still unanswered must have been timed out before.
+ * With has_acks false, attempted publishes count as acked. With fan-out, a publish whose every expected delivery
+ * came is recorded (scheduled to first / to last recipient) in first and complete, which may be NULL. */
+void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
+    struct histogram *complete);
+
+/* Expected deliveries so far minus observed ones would need a walk; this is the cheap live estimate that the grace
+ * phase uses: true when every acked publish has all its deliveries. Called by the control process. */
+bool ledger_is_complete(const struct ledger *ledger, bool has_acks);
+
+#endif

@@ -1,0 +1,130 @@
+/* The report document: everything that a finished run says, ready to be printed as text or JSON. The load room fills
+ * it; this room judges (verdict.c), prints (text.c, json.c) and gathers facts of the machine (environment.c). */
+#ifndef MUSTER_REPORT_DOCUMENT_H
+#define MUSTER_REPORT_DOCUMENT_H
+
+#include "base/err.h"
+#include "measure/histogram.h"
+#include "measure/tally.h"
+#include "report/workload.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define REPORT_SCHEMA_VERSION 1
+
+/* The clocks of methodology.md, in report order. */
+enum report_clock {
+  CLOCK_CONNECT,
+  CLOCK_CONNECT_TCP,
+  CLOCK_CONNECT_TLS,
+  CLOCK_CONNECT_PROTOCOL,
+  CLOCK_ACK,
+  CLOCK_ACK_SERVICE,
+  CLOCK_DELIVERY,
+  CLOCK_DELIVERY_SERVICE,
+  CLOCK_FANOUT_FIRST,
+  CLOCK_FANOUT_COMPLETE,
+  CLOCK_SCHEDULE_LAG,
+  REPORT_CLOCKS
+};
+const char *report_clock_name(enum report_clock clock); /* "ack_service" ... */
+
+/* One second of the measure phase. Latencies in ns; count 0: nothing in that second. */
+struct report_second {
+  uint64_t scheduled, attempted, acked, rejected, delivered, established, dropped;
+  struct {
+    uint64_t count;
+    int64_t p50_ns, p99_ns, max_ns;
+  } ack, delivery, schedule_lag;
+};
+
+struct report_environment {
+  char cpu_model[128], kernel[128], hostname[128], os[128];
+  uint32_t logical_cpus, usable_cpus; /* usable: by affinity and cgroup quota, rounded up */
+  uint64_t memory_bytes;
+  uint64_t cgroup_memory_bytes; /* 0: no limit */
+  double cgroup_cpus;           /* 0: no limit */
+  uint64_t nofile_soft, nofile_hard;
+  char congestion_control[32];
+};
+
+struct report_target {
+  char url[512], protocol[64], protocol_title[128], server_version[64];
+  char ack_meaning[128], delivery[128];
+  char tls[128]; /* version and cipher; "" for plain */
+  bool embedded, shares_host;
+  char ack_policy[32];  /* of the embedded server; "unknown" otherwise */
+  char rate_limits[16]; /* "on", "off", "unknown" */
+  char storage[128];    /* "SQLite, WAL, synchronous=FULL" of the embedded server, else the database label */
+};
+
+struct report_worker {
+  uint32_t clients;
+  double busy_share; /* of the measure phase, 0..1: time not spent waiting */
+  double cpu_share;  /* CPU seconds per second of the measure phase */
+  uint64_t clock_gaps, clock_gap_ns, longest_gap_ns;
+  uint64_t rss_bytes;
+  bool died;
+};
+
+enum verdict { VERDICT_VALID, VERDICT_INVALID };
+
+#define REPORT_REASONS_MAX 16
+
+struct report {
+  char run_id[40];
+  char started_at[40], measure_started_at[40], measure_ended_at[40]; /* RFC 3339, UTC */
+  struct workload workload;                                          /* with every default filled in */
+  struct report_environment environment;
+  struct report_target target;
+  const char *limitations[8]; /* NULL-terminated list of sentences that belong to the figures */
+
+  double setup_s, connect_s, warmup_s, measure_s, grace_s; /* how long each phase really took */
+  bool interrupted;
+  bool has_acks;
+
+  struct tally warmup, measure;           /* connections are in measure */
+  struct histogram *clock[REPORT_CLOCKS]; /* owned; NULL: this run does not have that clock */
+  struct report_second *second;           /* owned */
+  uint32_t seconds;
+  struct report_worker *worker; /* owned */
+  uint32_t workers;
+  const char *(*code_text)(int32_t code); /* text for a server's code, or NULL */
+
+  /* Derived by report_judge. */
+  double fan_out, acks_per_second, deliveries_per_second, connections_per_second, attempts_per_second;
+  enum verdict verdict;
+  char reason[REPORT_REASONS_MAX][256];
+  uint32_t reasons;
+};
+
+void report_free(struct report *report);
+
+/* Gathers facts of this machine (CPU, memory, kernel, cgroup limits, nofile). */
+void report_environment_read(struct report_environment *out);
+
+/* Computes rates and fan-out, checks every identity, and decides (methodology.md, Verdict). Never fails: what is
+ * wrong becomes a reason. */
+void report_judge(struct report *report);
+/* Bounds of the verdict, printed in the JSON report beside it. */
+#define VERDICT_LAG_P99_NS (5 * 1000 * 1000)
+#define VERDICT_BUSY_SHARE 0.90
+#define VERDICT_GAP_SHARE 0.05
+#define VERDICT_ACHIEVED_SHARE 0.99
+
+/* 0 valid, 3 invalid (methodology.md, Verdict). */
+int report_exit_code(const struct report *report);
+
+/* The whole report for a person, at most 100 columns. */
+enum status report_write_text(FILE *file, const struct report *report, struct err *err);
+/* As docs/report.schema.json says: keys in a fixed order, two-space indent, newline at the end. */
+enum status report_write_json(FILE *file, const struct report *report, struct err *err);
+/* The JSON report into a new file (parent folders are made; an existing file is never overwritten). */
+enum status report_save_json(const char *path, const struct report *report, struct err *err);
+/* HdrHistogram log with one whole-run histogram for each clock. */
+enum status report_save_hlog(const char *path, const struct report *report, struct err *err);
+
+#endif

@@ -1,0 +1,51 @@
+/* musterd: a messaging server with production semantics, wire-compatible with JuggleIM. Gateway threads (one loop
+ * each) own the connections; one core thread owns all state and is the store's only writer (group commit); a small
+ * thread pool serves the HTTP API. */
+#ifndef MUSTER_SERVER_SERVER_H
+#define MUSTER_SERVER_SERVER_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum ack_policy {
+  ACK_DURABLE,  /* PublishAck after the commit that holds the message (default) */
+  ACK_RECEIVED, /* PublishAck once the message has its id, time and sequence */
+};
+
+struct server_config {
+  const char *bind_host;                                  /* "127.0.0.1" */
+  uint16_t api_port, navigator_port, ws_port, admin_port; /* 0: a free one. Defaults 9001, 9002, 9003, 8090 */
+  const char *data_dir;                                   /* folder of the store; made when missing */
+  enum ack_policy ack;
+  uint32_t gateways; /* gateway threads; 0: half the cores, at least one */
+  bool rate_limits;  /* publishes and queries per connection: true unless asked off explicitly */
+  uint32_t rate_limit_per_sec, rate_limit_burst; /* 100 and 10 */
+  uint32_t push_window; /* direct pushes without an ack before a session is notified instead; 1: as the original */
+  uint32_t session_out_bytes; /* output that may wait for one session */
+  uint32_t message_max_bytes; /* of one WebSocket message */
+  uint32_t slow_reader_ms;    /* a session whose output does not move for so long is dropped */
+  const char *admin_secret;   /* of the signed admin API; never logged. NULL: admin calls are refused */
+  /* A tenant made at start unless it exists; NULL: none. */
+  const char *app_key, *app_secret;
+  const char *tls_certificate, *tls_key; /* NULL: plain ws */
+};
+
+/* Fills in every default. */
+void server_config_defaults(struct server_config *config);
+
+struct server;
+
+/* Opens the store, binds every port and starts all threads. On OK the config's ports hold what was bound. */
+enum status server_start(struct server **out, struct server_config *config, struct err *err);
+
+/* Stops accepting, answers what was received, commits, closes every connection and the store. Nothing acked is lost. */
+void server_stop(struct server *server);
+
+/* Set once the server cannot go on (the store failed): the caller should stop and exit; err says why. */
+bool server_failed(struct server *server, struct err *err);
+
+#define SERVER_VERSION_PREFIX "musterd-"
+
+#endif

@@ -1,0 +1,13 @@
+#!/bin/bash
+# Runs one fuzz target for a bounded number of inputs, starting from its seeds. Exit 77 (a counted skip) where
+# the target was not built because this machine has no clang.
+set -euo pipefail
+source=$1 name=$2
+program=$source/build/fuzz/tests/fuzz/$name
+[ -x "$program" ] || { echo "$name: not built (no clang here)"; exit 77; }
+corpus=$(mktemp -d)
+trap 'rm -rf "$corpus"' EXIT
+seeds=$source/tests/fuzz/seeds/${name#fuzz_}
+[ ! -d "$seeds" ] || cp -r "$seeds"/. "$corpus"
+cd "$corpus"
+"$program" -runs=200000 -max_total_time=20 -rss_limit_mb=1024 -timeout=10 -max_len=65536 -print_final_stats=1 "$corpus" 2>&1 | tail -20
