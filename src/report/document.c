@@ -1,0 +1,38 @@
+#include "report/document.h"
+
+#include <stdlib.h>
+
+static const char *const clock_names[REPORT_CLOCKS] = {
+    [CLOCK_CONNECT] = "connect",
+    [CLOCK_CONNECT_TCP] = "connect_tcp",
+    [CLOCK_CONNECT_TLS] = "connect_tls",
+    [CLOCK_CONNECT_PROTOCOL] = "connect_protocol",
+    [CLOCK_ACK] = "ack",
+    [CLOCK_ACK_SERVICE] = "ack_service",
+    [CLOCK_DELIVERY] = "delivery",
+    [CLOCK_DELIVERY_SERVICE] = "delivery_service",
+    [CLOCK_FANOUT_FIRST] = "fanout_first",
+    [CLOCK_FANOUT_COMPLETE] = "fanout_complete",
+    [CLOCK_SCHEDULE_LAG] = "schedule_lag",
+};
+
+const char *report_clock_name(enum report_clock clock) {
+  return clock_names[clock];
+}
+
+void report_free(struct report *report) {
+  for (int i = 0; i < REPORT_CLOCKS; i++) {
+    free(report->clock[i]);
+    report->clock[i] = NULL;
+  }
+  free(report->second);
+  free(report->worker);
+  report->second = NULL;
+  report->worker = NULL;
+  report->seconds = 0;
+  report->workers = 0;
+}
+
+int report_exit_code(const struct report *report) {
+  return report->verdict == VERDICT_VALID ? 0 : 3;
+}

@@ -1,0 +1,84 @@
+/* Report files: new ones only, whole ones only. */
+#include "measure/hlog.h"
+#include "report/document.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static enum status make_parents(const char *path, struct err *err) {
+  char folder[PATH_MAX];
+  if (strlen(path) >= sizeof folder) return err_set(err, STATUS_USAGE, "the path is too long: %.80s...", path);
+  memcpy(folder, path, strlen(path) + 1);
+  for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+      return err_set(err, STATUS_IO, "cannot make the folder %s: %s", folder, strerror(errno));
+    }
+    *slash = '/';
+  }
+  return STATUS_OK;
+}
+
+static enum status create(const char *path, FILE **out, struct err *err) {
+  if (path[0] == '\0') return err_set(err, STATUS_USAGE, "an empty path cannot name a report file");
+  enum status status = make_parents(path, err);
+  if (status != STATUS_OK) return status;
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == EEXIST) {
+    return err_set(err, STATUS_IO, "%s exists already and is never overwritten: choose another name", path);
+  }
+  if (fd < 0) return err_set(err, STATUS_IO, "cannot create %s: %s", path, strerror(errno));
+  *out = fdopen(fd, "w");
+  if (*out) return STATUS_OK;
+  close(fd);
+  unlink(path);
+  return err_set(err, STATUS_MEMORY, "cannot open %s: out of memory", path);
+}
+
+/* Closes the file; a file that could not be written whole is removed again. */
+static enum status close_file(const char *path, FILE *file, enum status status, struct err *err) {
+  if (status == STATUS_OK && (fflush(file) != 0 || ferror(file))) {
+    status = err_set(err, STATUS_IO, "cannot write: %s", strerror(errno));
+  }
+  if (fclose(file) != 0 && status == STATUS_OK) status = err_set(err, STATUS_IO, "cannot write: %s", strerror(errno));
+  if (status == STATUS_OK) return status;
+  unlink(path);
+  return err_prefix(err, "%s", path);
+}
+
+enum status report_save_json(const char *path, const struct report *report, struct err *err) {
+  FILE *file = NULL;
+  enum status status = create(path, &file, err);
+  if (status != STATUS_OK) return status;
+  return close_file(path, file, report_write_json(file, report, err), err);
+}
+
+static double unix_seconds(const char *rfc3339) {
+  struct tm tm = {0};
+  const char *rest = strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm);
+  return rest ? (double)timegm(&tm) : 0;
+}
+
+static enum status write_hlog(FILE *file, const struct report *report, struct err *err) {
+  char comment[96];
+  snprintf(comment, sizeof comment, "muster run %s", report->run_id);
+  enum status status = hlog_write_head(file, unix_seconds(report->measure_started_at), comment, err);
+  for (int i = 0; i < REPORT_CLOCKS && status == STATUS_OK; i++) {
+    if (!report->clock[i]) continue;
+    status =
+        hlog_write_interval(file, report_clock_name((enum report_clock)i), 0, report->measure_s, report->clock[i], err);
+  }
+  return status;
+}
+
+enum status report_save_hlog(const char *path, const struct report *report, struct err *err) {
+  FILE *file = NULL;
+  enum status status = create(path, &file, err);
+  if (status != STATUS_OK) return status;
+  return close_file(path, file, write_hlog(file, report, err), err);
+}

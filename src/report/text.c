@@ -1,0 +1,261 @@
+/* The text form of a report: for a person, at most 100 columns, the verdict last. */
+#include "build_facts.h"
+#include "report/document.h"
+#include "report/layout.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define FEW_SAMPLES 10
+#define WORKER_ROWS 16
+
+static void write_head(FILE *file, const struct report *r) {
+  page_text(file, "muster", "%s (commit %s%s), run %s, %s", MUSTER_VERSION, MUSTER_COMMIT,
+      MUSTER_DIRTY ? ", with changes" : "", r->run_id, r->started_at);
+}
+
+static void write_workload(FILE *file, const struct workload *l) {
+  char who[96];
+  if (l->topology == TOPOLOGY_RING) {
+    snprintf(who, sizeof who, "%" PRIu32 " clients in a ring", l->clients);
+  } else {
+    snprintf(who, sizeof who, "one group of %" PRIu32 " members, %" PRIu32 " of them send", l->clients, l->senders);
+  }
+  page_text(file, "workload", "%s: %s, %g publishes/s (open loop, %s arrivals), %" PRIu32 " B payload, seed %" PRIu64,
+      l->name, who, l->rate_per_sec, arrivals_name(l->arrivals), l->payload_bytes, l->seed);
+}
+
+static void write_target(FILE *file, const struct report *r) {
+  const struct report_target *t = &r->target;
+  page_text(file, "target", "%s %s, %s%s%s%s", t->protocol, t->url, t->embedded ? "embedded " : "",
+      t->server_version[0] ? t->server_version : "version unknown", t->tls[0] ? ", " : "", t->tls);
+  page_text(file, "", "ack: %s (policy %s); rate limits %s; storage: %s", t->ack_meaning, t->ack_policy, t->rate_limits,
+      t->storage[0] ? t->storage : "unknown");
+}
+
+static void write_environment(FILE *file, const struct report *r) {
+  const struct report_environment *e = &r->environment;
+  char memory[32], limit[32];
+  format_bytes(memory, e->memory_bytes);
+  format_bytes(limit, e->cgroup_memory_bytes);
+  page_text(file, "machine", "%s, %" PRIu32 " of %" PRIu32 " CPUs, %s memory%s%s%s, %s, %s, nofile %" PRIu64 "; %s",
+      e->cpu_model, e->usable_cpus, e->logical_cpus, memory, e->cgroup_memory_bytes ? " (limit " : "",
+      e->cgroup_memory_bytes ? limit : "", e->cgroup_memory_bytes ? ")" : "", e->os, e->kernel, e->nofile_soft,
+      r->target.shares_host ? "server and generator share it" : "the server is elsewhere");
+  const struct workload *l = &r->workload;
+  if (l->environment_label || l->database_label) {
+    page_text(file, "labels", "environment: %s; database: %s", l->environment_label ? l->environment_label : "none",
+        l->database_label ? l->database_label : "none");
+  }
+}
+
+static void write_phases(FILE *file, const struct report *r) {
+  page_text(file, "phases", "set-up %.2f s, connect %.2f s, warm-up %.2f s, measure %.2f s, grace %.2f s%s", r->setup_s,
+      r->connect_s, r->warmup_s, r->measure_s, r->grace_s, r->interrupted ? "; interrupted" : "");
+}
+
+static void write_counts(FILE *file, const struct report *r) {
+  const struct tally *t = &r->measure;
+  const struct page_cell connections[] = {
+      {"attempted", t->connections.attempted},
+      {"established", t->connections.established},
+      {"failed", codes_total(&t->connections.failed)},
+      {"dropped", codes_total(&t->connections.dropped)},
+      {"reconnected", t->connections.reconnected},
+  };
+  const struct page_cell publishes[] = {
+      {"scheduled", t->publishes.scheduled},
+      {"attempted", t->publishes.attempted},
+      {"acked", t->publishes.acked},
+      {"rejected", codes_total(&t->publishes.rejected)},
+      {"timed out", codes_total(&t->publishes.timed_out)},
+      {"unsent", codes_total(&t->publishes.unsent)},
+  };
+  const struct page_cell deliveries[] = {
+      {"expected", t->deliveries.expected},
+      {"observed", t->deliveries.observed},
+      {"lost", t->deliveries.lost},
+      {"duplicate", t->deliveries.duplicate},
+      {"reordered", t->deliveries.reordered},
+      {"corrupt", t->deliveries.corrupt},
+      {"unexpected", t->deliveries.unexpected},
+      {"late", t->deliveries.late},
+  };
+  page_counts(file, "connections", connections, sizeof connections / sizeof connections[0]);
+  page_counts(file, "publishes", publishes, sizeof publishes / sizeof publishes[0]);
+  page_counts(file, "deliveries", deliveries, sizeof deliveries / sizeof deliveries[0]);
+}
+
+/* Lost deliveries do not make a run invalid: they are what it found, so they must not be overlooked. */
+static void write_findings(FILE *file, const struct report *r) {
+  const struct tally *t = &r->measure;
+  char lost[32], expected[32], unacked[32];
+  format_count(lost, t->deliveries.lost);
+  format_count(expected, t->deliveries.expected);
+  format_count(unacked, t->deliveries.unacked_delivered);
+  if (t->deliveries.lost) {
+    page_text(file, "", "LOST %s of %s expected deliveries (%.4g %%)", lost, expected,
+        (double)t->deliveries.lost / (double)t->deliveries.expected * 100);
+  }
+  if (t->deliveries.unacked_delivered) {
+    page_text(file, "", "%s deliveries of publishes whose ACK failed (unacked_delivered)", unacked);
+  }
+}
+
+static void write_rates(FILE *file, const struct report *r) {
+  char sent[32], received[32], warmed[32];
+  format_bytes(sent, r->measure.bytes_sent);
+  format_bytes(received, r->measure.bytes_received);
+  format_count(warmed, r->warmup.publishes.attempted);
+  if (r->has_acks) {
+    page_text(file, "fan-out", "%.4f observed deliveries per acked publish", r->fan_out);
+    page_text(file, "rates", "acks_per_second %.2f, deliveries_per_second %.2f, attempts_per_second %.2f of %g asked",
+        r->acks_per_second, r->deliveries_per_second, r->attempts_per_second, r->workload.rate_per_sec);
+  } else {
+    page_text(file, "fan-out", "%.4f observed deliveries per attempted publish (the protocol has no ACK)", r->fan_out);
+    page_text(file, "rates", "deliveries_per_second %.2f, attempts_per_second %.2f of %g asked",
+        r->deliveries_per_second, r->attempts_per_second, r->workload.rate_per_sec);
+  }
+  page_text(file, "", "connections_per_second %.2f; %s sent, %s received; %s warm-up publishes excluded",
+      r->connections_per_second, sent, received, warmed);
+}
+
+static void format_marked(
+    char out[20], const struct histogram *h, double percentile, struct page_unit unit, bool *any_marked) {
+  char number[16];
+  format_latency(number, (double)histogram_percentile(h, percentile), unit);
+  bool few = histogram_beyond(h, percentile) < FEW_SAMPLES;
+  if (few) *any_marked = true;
+  snprintf(out, 20, "%s%s", number, few ? "*" : " ");
+}
+
+static void write_latency(FILE *file, const char *name, const struct histogram *h, bool *any_marked) {
+  static const double shown[] = {50, 90, 99, 99.9, 99.99};
+  char count[32], text[20];
+  format_count(count, h->count);
+  if (h->count == 0) {
+    fprintf(file, "%-17s%12s\n", name, count);
+    return;
+  }
+  struct page_unit unit = page_unit_for(histogram_percentile(h, 50), h->max_ns);
+  fprintf(file, "%-17s%12s %-2s", name, count, unit.name);
+  format_latency(text, histogram_mean(h), unit);
+  fprintf(file, "%9s ", text);
+  for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
+    format_marked(text, h, shown[i], unit, any_marked);
+    fprintf(file, "%9s", text);
+  }
+  format_latency(text, (double)h->max_ns, unit);
+  fprintf(file, "%9s\n", text);
+}
+
+static void write_latencies(FILE *file, const struct report *r) {
+  bool any_marked = false;
+  fprintf(file, "\n%-17s%12s %-2s%9s %8s %8s %8s %8s %8s %9s\n", "latency", "count", "", "mean", "p50", "p90", "p99",
+      "p99.9", "p99.99", "max");
+  for (int i = 0; i < REPORT_CLOCKS; i++) {
+    if (r->clock[i]) write_latency(file, report_clock_name((enum report_clock)i), r->clock[i], &any_marked);
+  }
+  if (any_marked) fprintf(file, "* fewer than %d samples lie beyond this percentile: read it as a hint\n", FEW_SAMPLES);
+  for (int i = 0; i < REPORT_CLOCKS; i++) {
+    const struct histogram *h = r->clock[i];
+    if (!h || (h->overflow == 0 && h->negative == 0)) continue;
+    page_text(file, "", "%s: %" PRIu64 " above one hour (counted as one hour), %" PRIu64 " below zero (not counted)",
+        report_clock_name((enum report_clock)i), h->overflow, h->negative);
+  }
+}
+
+static void write_codes(FILE *file, const char *what, const struct codes *codes, const struct report *r) {
+  char count[32];
+  for (uint32_t i = 0; i < codes->used; i++) {
+    int32_t code = codes->entry[i].code;
+    const char *name = code < 0 ? cause_name(code) : r->code_text ? r->code_text(code) : NULL;
+    format_count(count, codes->entry[i].count);
+    page_text(file, "", "%-11s %s of code %" PRId32 " (%s)", what, count, code, name ? name : "unknown to muster");
+  }
+  if (codes->others) {
+    format_count(count, codes->others);
+    page_text(file, "", "%-11s %s of further codes", what, count);
+  }
+}
+
+static void write_errors(FILE *file, const struct report *r) {
+  const struct tally *t = &r->measure;
+  const struct {
+    const char *what;
+    const struct codes *codes;
+  } kinds[] = {
+      {"failed", &t->connections.failed},
+      {"dropped", &t->connections.dropped},
+      {"unsent", &t->publishes.unsent},
+      {"rejected", &t->publishes.rejected},
+      {"timed out", &t->publishes.timed_out},
+  };
+  uint64_t total = 0;
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    total += codes_total(kinds[i].codes);
+  if (total == 0) {
+    page_text(file, "errors", "none");
+    return;
+  }
+  page_text(file, "errors", "by code:");
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    write_codes(file, kinds[i].what, kinds[i].codes, r);
+}
+
+static void write_workers(FILE *file, const struct report *r) {
+  page_text(file, "generator", "%" PRIu32 " worker%s; busy and CPU as shares of the measure phase", r->workers,
+      r->workers == 1 ? "" : "s");
+  for (uint32_t i = 0; i < r->workers && i < WORKER_ROWS; i++) {
+    const struct report_worker *worker = &r->worker[i];
+    char rss[32];
+    format_bytes(rss, worker->rss_bytes);
+    page_text(file, "",
+        "%" PRIu32 ": %" PRIu32 " clients, busy %.1f %%, CPU %.1f %%, %" PRIu64
+        " clock gaps of %.3f ms in all, longest "
+        "%.3f ms, %s%s",
+        i, worker->clients, worker->busy_share * 100, worker->cpu_share * 100, worker->clock_gaps,
+        (double)worker->clock_gap_ns / 1e6, (double)worker->longest_gap_ns / 1e6, rss, worker->died ? ", DIED" : "");
+  }
+  if (r->workers > WORKER_ROWS) {
+    page_text(file, "", "and %" PRIu32 " more, in the JSON report", r->workers - WORKER_ROWS);
+  }
+}
+
+static void write_limitations(FILE *file, const struct report *r) {
+  for (size_t i = 0; i < sizeof r->limitations / sizeof r->limitations[0] && r->limitations[i]; i++)
+    page_text(file, i ? "" : "limitations", "- %s", r->limitations[i]);
+}
+
+static void write_verdict(FILE *file, const struct report *r) {
+  if (r->verdict == VERDICT_VALID) {
+    page_text(file, "verdict", "valid%s", r->measure.deliveries.lost ? ", and the server lost deliveries" : "");
+    return;
+  }
+  page_text(file, "verdict", "INVALID:%s%s", r->reasons == 1 ? " " : "", r->reasons == 1 ? r->reason[0] : "");
+  for (uint32_t i = 0; i < r->reasons && r->reasons > 1; i++)
+    page_text(file, "", "- %s", r->reason[i]);
+}
+
+enum status report_write_text(FILE *file, const struct report *report, struct err *err) {
+  write_head(file, report);
+  write_workload(file, &report->workload);
+  write_target(file, report);
+  write_environment(file, report);
+  write_phases(file, report);
+  fputc('\n', file);
+  write_counts(file, report);
+  write_findings(file, report);
+  write_rates(file, report);
+  write_latencies(file, report);
+  fputc('\n', file);
+  write_errors(file, report);
+  write_workers(file, report);
+  write_limitations(file, report);
+  fputc('\n', file);
+  write_verdict(file, report);
+  errno = 0;
+  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
+  return err_set(err, STATUS_IO, "cannot write the report: %s", errno ? strerror(errno) : "the output is broken");
+}

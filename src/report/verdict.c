@@ -1,0 +1,136 @@
+/* The verdict: may the figures of this run be used? (methodology.md, Verdict) What the server did badly (lost,
+ * duplicate, rejected) is a result; what makes the measurement itself doubtful is a reason. */
+#include "report/document.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void reason(struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void reason(struct report *report, const char *format, ...) {
+  if (report->reasons >= REPORT_REASONS_MAX) return;
+  va_list args;
+  va_start(args, format);
+  vsnprintf(report->reason[report->reasons], sizeof report->reason[0], format, args);
+  va_end(args);
+  report->reasons++;
+}
+
+static double per_second(uint64_t count, double seconds) {
+  return seconds > 0 ? (double)count / seconds : 0;
+}
+
+static void derive(struct report *report) {
+  const struct tally *t = &report->measure;
+  uint64_t accepted = report->has_acks ? t->publishes.acked : t->publishes.attempted;
+  report->fan_out = accepted ? (double)t->deliveries.observed / (double)accepted : 0;
+  report->acks_per_second = per_second(t->publishes.acked, report->measure_s);
+  report->deliveries_per_second = per_second(t->deliveries.observed, report->measure_s);
+  report->attempts_per_second = per_second(t->publishes.attempted, report->measure_s);
+  report->connections_per_second = per_second(t->connections.established, report->connect_s);
+}
+
+static void judge_identities(struct report *report) {
+  struct err err = {0};
+  if (tally_check(&report->measure, report->has_acks, &err) != STATUS_OK) {
+    reason(report, "the accounting of the measure phase is broken, which is a bug in muster: %.160s", err.text);
+  }
+  if (tally_check(&report->warmup, report->has_acks, &err) != STATUS_OK) {
+    reason(report, "the accounting of the warm-up phase is broken, which is a bug in muster: %.160s", err.text);
+  }
+}
+
+static void judge_connections(struct report *report) {
+  const struct tally *t = &report->measure;
+  uint32_t clients = report->workload.clients;
+  if (t->connections.established < clients && !report->workload.allow_partial) {
+    reason(report,
+        "only %llu of %u clients were established: mend the cause shown under errors, or accept it with "
+        "--allow-partial",
+        (unsigned long long)t->connections.established, clients);
+  }
+  uint64_t dropped = codes_total(&t->connections.dropped);
+  if (dropped) {
+    reason(report, "%llu of %llu established connections were dropped during the run", (unsigned long long)dropped,
+        (unsigned long long)t->connections.established);
+  }
+}
+
+static void judge_generator(struct report *report) {
+  uint32_t dead = 0, busiest = 0, gappiest = 0;
+  for (uint32_t i = 0; i < report->workers; i++) {
+    if (report->worker[i].died) dead++;
+    if (report->worker[i].busy_share > report->worker[busiest].busy_share) busiest = i;
+    if (report->worker[i].clock_gap_ns > report->worker[gappiest].clock_gap_ns) gappiest = i;
+  }
+  if (dead) reason(report, "%u of %u generator workers died during the run", dead, report->workers);
+
+  const struct histogram *lag = report->clock[CLOCK_SCHEDULE_LAG];
+  int64_t lag_p99_ns = lag && lag->count ? histogram_percentile(lag, 99) : 0;
+  if (lag_p99_ns > VERDICT_LAG_P99_NS) {
+    reason(report, "schedule_lag p99 %.1f ms is above %.0f ms: the generator was late; lower --rate or add --workers",
+        (double)lag_p99_ns / 1e6, VERDICT_LAG_P99_NS / 1e6);
+  }
+  if (report->workers == 0) return;
+  double busy = report->worker[busiest].busy_share;
+  if (busy > VERDICT_BUSY_SHARE) {
+    reason(report, "worker %u was %.1f %% busy, above %.0f %%: the generator was at its limit; add --workers or cores",
+        busiest, busy * 100, VERDICT_BUSY_SHARE * 100);
+  }
+  double gap_s = (double)report->worker[gappiest].clock_gap_ns / 1e9;
+  if (report->measure_s > 0 && gap_s / report->measure_s > VERDICT_GAP_SHARE) {
+    reason(report,
+        "worker %u lost %.2f s of %.2f s to clock gaps (%.1f %%, above %.0f %%): the machine took the core away; use "
+        "a quieter one",
+        gappiest, gap_s, report->measure_s, gap_s / report->measure_s * 100, VERDICT_GAP_SHARE * 100);
+  }
+}
+
+/* How many publishes the window owed. Poisson arrivals are random: what was scheduled counts, unless that itself is
+ * more than 5 standard deviations short. */
+static double owed(const struct report *report) {
+  double asked = report->workload.rate_per_sec * report->measure_s;
+  if (report->workload.arrivals == ARRIVALS_CONSTANT) return asked;
+  return fmax((double)report->measure.publishes.scheduled, asked - 5 * sqrt(asked));
+}
+
+static void judge_rate(struct report *report) {
+  const struct tally *t = &report->measure;
+  if (t->publishes.attempted == 0) {
+    reason(report, "no publish was attempted in the measure phase: there is nothing to report on");
+    return;
+  }
+  double attempted = (double)t->publishes.attempted + 1; /* one of slack for the edge of the window */
+  if (attempted < owed(report) * VERDICT_ACHIEVED_SHARE) {
+    reason(report, "achieved %.2f publishes/s of the asked %.2f (%.1f %%, below %.0f %%): see unsent and schedule_lag",
+        report->attempts_per_second, report->workload.rate_per_sec,
+        report->attempts_per_second / report->workload.rate_per_sec * 100, VERDICT_ACHIEVED_SHARE * 100);
+  }
+  if (report->has_acks && t->publishes.acked == 0) {
+    reason(report, "none of %llu attempted publishes was acked: see the errors by code",
+        (unsigned long long)t->publishes.attempted);
+  }
+}
+
+static void judge_clocks(struct report *report) {
+  for (int i = 0; i < REPORT_CLOCKS; i++) {
+    const struct histogram *h = report->clock[i];
+    if (!h || h->negative == 0) continue;
+    reason(report, "the %s clock ran backwards %llu times: the clocks of this machine cannot be trusted",
+        report_clock_name((enum report_clock)i), (unsigned long long)h->negative);
+    return;
+  }
+}
+
+void report_judge(struct report *report) {
+  report->reasons = 0;
+  derive(report);
+  if (report->interrupted) reason(report, "the run was interrupted after %.2f s of measuring", report->measure_s);
+  judge_identities(report);
+  judge_connections(report);
+  judge_generator(report);
+  judge_rate(report);
+  judge_clocks(report);
+  report->verdict = report->reasons ? VERDICT_INVALID : VERDICT_VALID;
+}
