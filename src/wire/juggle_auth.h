@@ -25,14 +25,15 @@ struct juggle_token {
 enum status juggle_token_make(
     const struct juggle_token *token, const char *secure_key, char out[JUGGLE_TOKEN_MAX], struct err *err);
 
-/* The app key of a token text without decrypting it. STATUS_PROTOCOL: not base64 of a TokenWrap. */
+/* The app key of a token text without decrypting it, NUL-terminated. STATUS_PROTOCOL: not base64 of a TokenWrap, or an
+ * app key that does not fit. */
 enum status juggle_token_app_key(struct view text, char *out, size_t size, struct err *err);
 
 /* Decrypts; STATUS_PROTOCOL for anything that is not a whole token under this key (also cipher text that is no
- * multiple of 16 bytes, on which the original panics). */
+ * multiple of 16 bytes, on which the original panics), and for a token without a user. */
 enum status juggle_token_read(struct view text, const char *secure_key, struct juggle_token *out, struct err *err);
 
-/* Lower-case hex SHA-1 of secret, nonce and timestamp. */
+/* Lower-case hex SHA-1 of secret, nonce and timestamp; "" when OpenSSL is out of memory. */
 void juggle_signature(struct view secret, struct view nonce, struct view timestamp, char out[41]);
 
 #endif

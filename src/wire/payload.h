@@ -3,10 +3,10 @@
  *
  * Binary form, 48 bytes little-endian, then padding up to the asked size:
  *   0 'M' 'S'   2 version (1)   3 phase   4 sender u32   8 run_id u64   16 sequence u32   20 size u32
- *   24 scheduled_ns u64   32 written_ns u64   40 checksum u64 (XXH3-64 of bytes 0..39 and of the padding)
- * Text form, for protocols whose messages are JSON text: {"content":"H"} where H is base64url of the 48 bytes
- * (64 characters) and then padding characters; the checksum covers bytes 0..39 and the padding characters. Both forms
- * stand at fixed offsets, so nothing is parsed on delivery. */
+ *   24 scheduled_ns u64   32 written_ns u64   40 checksum u64: XXH3-64 of bytes 0..39 with XXH3-64 of the padding as
+ * seed Text form, for protocols whose messages are JSON text: {"content":"H"} where H is base64url of the 48 bytes (64
+ * characters) and then padding characters; the checksum covers bytes 0..39 and the padding characters. Both forms stand
+ * at fixed offsets, so nothing is parsed on delivery. */
 #ifndef MUSTER_WIRE_PAYLOAD_H
 #define MUSTER_WIRE_PAYLOAD_H
 
@@ -32,11 +32,13 @@ enum payload_form { PAYLOAD_TEXT, PAYLOAD_BINARY };
 enum payload_result {
   PAYLOAD_OK,
   PAYLOAD_FOREIGN, /* not one of muster's: no such header */
-  PAYLOAD_CORRUPT, /* muster's, but the checksum, the size or the version is wrong */
+  PAYLOAD_CORRUPT, /* muster's, but the checksum, the size, the version or the phase is wrong */
 };
 
-/* Fills out with exactly payload->size bytes, which must be at least the form's minimum. */
+/* Fills out with exactly payload->size bytes, which must be at least the form's minimum; phase must be one of the two.
+ */
 void payload_write(enum payload_form form, uint8_t *out, const struct payload *payload);
+/* *out is filled for PAYLOAD_OK only. */
 enum payload_result payload_read(enum payload_form form, const uint8_t *data, size_t len, struct payload *out);
 
 #endif
