@@ -45,6 +45,8 @@ struct driver_settings {
   uint64_t deadline_ns;            /* absolute: when set-up must be over */
   bool store, count;               /* JuggleIM's message flags */
   bool obfuscate;                  /* JuggleIM's XOR mode */
+  bool tls_verify;                 /* of every TLS connection, the set-up API's included */
+  const char *tls_ca_file;         /* NULL: the system's */
   const volatile int *interrupted; /* set by a signal: stop soon */
 };
 
@@ -55,9 +57,10 @@ struct driver_run {
   struct arena arena;      /* of everything below */
   void *population;        /* the driver's own: user ids, tokens, groups */
   struct address address;  /* where clients connect */
-  struct tls_context *tls; /* NULL: plain */
+  struct tls_context *tls; /* made by prepare; NULL: plain */
   char server_name[256];   /* SNI and Host */
   char server_version[64]; /* what the target says of itself, or "" */
+  uint64_t bytes_sent;     /* handed to the transport by this process; counted by the driver */
 };
 
 /* A publish as the load room asks for it: where to, and the header that the driver must put into the message
@@ -85,11 +88,12 @@ struct driver {
   enum payload_form payload_form;
   uint32_t payload_min_bytes;
   uint32_t outstanding_max; /* publishes without an answer on one connection */
+  uint32_t rate_limit;      /* publishes and queries a second that servers usually allow on one; 0: not known */
   uint64_t tick_ns;         /* interval of tick; 0: none */
   size_t client_bytes;      /* driver state of one client, zeroed, behind struct client */
 
   /* Checks the settings and provisions the population; blocking, but keeps to settings.deadline_ns and interrupted.
-   * Fills run->population, address, server_name. */
+   * Fills run->population, address, server_name, server_version and tls. When it fails it leaves nothing behind. */
   enum status (*prepare)(struct driver_run *run, struct err *err);
   void (*release)(struct driver_run *run);
 
@@ -111,7 +115,11 @@ struct client_hooks {
    * The stream is closed by the hook; the driver must touch neither afterwards and return 0 from received. */
   void (*failed)(struct client *client, int32_t code);
   void (*acked)(struct client *client, uint32_t token, int32_t code); /* code 0: accepted */
-  void (*delivered)(struct client *client, struct view content);      /* the message content, a payload of the form */
+  /* The message content, a payload of the form. overlap: the protocol itself may have brought this message before by
+   * another path (pushed and pulled), so that a repetition is no duplicate. */
+  void (*delivered)(struct client *client, struct view content, bool overlap);
+  /* Asks for a tick at due_ns, if that is before the next regular one. */
+  void (*wake)(struct client *client, uint64_t due_ns);
 };
 
 /* The part of a simulated client that a driver sees; the driver's state lies right behind it. */

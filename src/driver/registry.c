@@ -1,0 +1,26 @@
+#include "driver/driver.h"
+
+#include <string.h>
+
+static const struct driver *const drivers[] = {&driver_juggle, NULL};
+
+const struct driver *const *driver_all(void) {
+  return drivers;
+}
+
+static bool list_has(const char *list, const char *word) {
+  size_t len = strlen(word);
+  for (const char *at = list; *at;) {
+    size_t item = strcspn(at, ",");
+    if (len > 0 && item == len && memcmp(at, word, len) == 0) return true;
+    at += item + (at[item] == ',');
+  }
+  return false;
+}
+
+const struct driver *driver_find(const char *scheme_or_name) {
+  for (const struct driver *const *at = drivers; *at; at++) {
+    if (strcmp((*at)->name, scheme_or_name) == 0 || list_has((*at)->schemes, scheme_or_name)) return *at;
+  }
+  return NULL;
+}
