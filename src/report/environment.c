@@ -12,7 +12,7 @@
 #define LINE_BYTES 512
 
 static void copy(char *out, size_t size, const char *text) {
-  snprintf(out, size, "%s", text);
+  snprintf(out, size, "%.*s", (int)size - 1, text);
 }
 
 static void strip_end(char *line) {
@@ -88,7 +88,7 @@ static void read_cgroup(const char *root, struct report_environment *out) {
   char group[LINE_BYTES];
   if (!find_line(root, "/proc/self/cgroup", "0::", group)) return;
   for (;;) {
-    char folder[PATH_BYTES];
+    char folder[LINE_BYTES + sizeof "/sys/fs/cgroup"];
     snprintf(folder, sizeof folder, "/sys/fs/cgroup%s", strcmp(group, "/") == 0 ? "" : group);
     apply_cgroup(root, folder, out);
     char *slash = strrchr(group, '/');
@@ -108,7 +108,7 @@ void environment_read_files(const char *root, struct report_environment *out) {
 static void read_kernel(struct report_environment *out) {
   struct utsname name;
   if (uname(&name) != 0) return;
-  snprintf(out->kernel, sizeof out->kernel, "%s %s %s", name.sysname, name.release, name.machine);
+  snprintf(out->kernel, sizeof out->kernel, "%.30s %.60s %.30s", name.sysname, name.release, name.machine);
   copy(out->hostname, sizeof out->hostname, name.nodename);
 }
 

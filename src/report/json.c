@@ -154,10 +154,12 @@ static void write_phases(struct json_writer *w, const struct report *r) {
   json_close_object(w);
 }
 
+/* "failed": total, and "failed_by_code": what it is made of. */
 static void write_codes(struct json_writer *w, const char *key, const struct codes *codes, const struct report *r) {
-  json_open_object(w, key);
-  json_uint(w, "total", codes_total(codes));
-  json_open_array(w, "by_code");
+  char by_code[32];
+  snprintf(by_code, sizeof by_code, "%s_by_code", key);
+  json_uint(w, key, codes_total(codes));
+  json_open_array(w, by_code);
   for (uint32_t i = 0; i < codes->used; i++) {
     int32_t code = codes->entry[i].code;
     const char *name = code < 0 ? cause_name(code) : r->code_text ? r->code_text(code) : NULL;
@@ -167,9 +169,14 @@ static void write_codes(struct json_writer *w, const char *key, const struct cod
     json_uint(w, "count", codes->entry[i].count);
     json_close_object(w);
   }
+  if (codes->others) {
+    json_open_object(w, NULL);
+    json_null(w, "code");
+    json_text(w, "name", "other codes");
+    json_uint(w, "count", codes->others);
+    json_close_object(w);
+  }
   json_close_array(w);
-  json_uint(w, "other_codes", codes->others);
-  json_close_object(w);
 }
 
 static void write_publishes(struct json_writer *w, const struct tally *t, const struct report *r) {
@@ -256,7 +263,7 @@ static void write_latency(struct json_writer *w, const char *name, const struct 
 }
 
 static void write_latencies(struct json_writer *w, const struct report *r) {
-  json_open_object(w, "latencies");
+  json_open_object(w, "latency");
   for (int i = 0; i < REPORT_CLOCKS; i++) {
     if (r->clock[i]) write_latency(w, report_clock_name((enum report_clock)i), r->clock[i]);
   }

@@ -233,7 +233,7 @@ static void write_verdict(FILE *file, const struct report *r) {
     page_text(file, "verdict", "valid%s", r->measure.deliveries.lost ? ", and the server lost deliveries" : "");
     return;
   }
-  page_text(file, "verdict", "INVALID:%s%s", r->reasons == 1 ? " " : "", r->reasons == 1 ? r->reason[0] : "");
+  page_text(file, "verdict", "invalid:%s%s", r->reasons == 1 ? " " : "", r->reasons == 1 ? r->reason[0] : "");
   for (uint32_t i = 0; i < r->reasons && r->reasons > 1; i++)
     page_text(file, "", "- %s", r->reason[i]);
 }

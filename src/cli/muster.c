@@ -1,0 +1,124 @@
+/* muster: a load generator for real-time messaging servers. This file finds the command. */
+#include "build_facts.h"
+#include "cli/muster_options.h"
+#include "cli/muster_run.h"
+#include "cli/muster_say.h"
+#include "driver/driver.h"
+#include "report/document.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static int command_help(int argc, char **argv);
+
+static int command_version(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  printf("muster %s (commit %s%s), report schema %d, %s\n", MUSTER_VERSION, MUSTER_COMMIT,
+      MUSTER_DIRTY ? ", with changes" : "", REPORT_SCHEMA_VERSION, "compiled with " __VERSION__);
+  return finish_stdout(EXIT_VALID);
+}
+
+static void print_capabilities(unsigned capabilities) {
+  static const struct {
+    unsigned bit;
+    const char *name;
+  } names[] = {
+      {CAPABILITY_ACKS, "acks"},
+      {CAPABILITY_PRIVATE, "private"},
+      {CAPABILITY_GROUP, "group"},
+      {CAPABILITY_ROOM, "room"},
+      {CAPABILITY_BROADCAST, "broadcast"},
+      {CAPABILITY_ECHO, "echo"},
+      {CAPABILITY_PRESENCE, "presence"},
+      {CAPABILITY_OPERATIONS, "operations"},
+  };
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (capabilities & names[i].bit) printf(" %s", names[i].name);
+  }
+}
+
+static int command_drivers(int argc, char **argv) {
+  (void)argc;
+  (void)argv;
+  printf("%-10s %-24s %s\n", "driver", "target schemes", "capabilities");
+  for (const struct driver *const *driver = driver_all(); *driver; driver++) {
+    printf("%-10s %-24s", (*driver)->name, (*driver)->schemes);
+    print_capabilities((*driver)->capabilities);
+    printf("\n%-10s %s\n%-10s ack: %s\n%-10s delivery: %s\n", "", (*driver)->title, "", (*driver)->ack_meaning, "",
+        (*driver)->delivery);
+  }
+  return finish_stdout(EXIT_VALID);
+}
+
+static const struct {
+  const char *name;
+  int (*run)(int argc, char **argv);
+  const char *help;
+  bool takes_arguments;
+} commands[] = {
+    {"run", command_run, "run a workload and report: `muster run private`, `muster run group`", true},
+    {"drivers", command_drivers, "list the protocols, what they can do and what an ACK means", false},
+    {"version", command_version, "version, commit and compiler of this build", false},
+    {"help", command_help, "this text, or the help of a command: `muster help run`", true},
+};
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static int unknown_command(const char *name) {
+  const char *names[COMMANDS];
+  for (size_t i = 0; i < COMMANDS; i++)
+    names[i] = commands[i].name;
+  const char *near = nearest_word(name, names, COMMANDS);
+  struct err err = {0};
+  if (near) {
+    err_set(&err, STATUS_USAGE, "unknown command '%.40s': did you mean %s?", name, near);
+  } else if (strcmp(name, "private") == 0 || strcmp(name, "group") == 0) {
+    err_set(&err, STATUS_USAGE, "unknown command '%s': did you mean `muster run %s`?", name, name);
+  } else {
+    err_set(&err, STATUS_USAGE, "unknown command '%.40s': `muster help` lists them", name);
+  }
+  return complain(&err);
+}
+
+static int command_help(int argc, char **argv) {
+  if (argc > 0 && strcmp(argv[0], "run") == 0) {
+    run_arguments_help(stdout);
+    return finish_stdout(EXIT_VALID);
+  }
+  bool found = argc == 0;
+  for (size_t i = 0; i < COMMANDS && !found; i++)
+    found = strcmp(argv[0], commands[i].name) == 0;
+  if (!found) return unknown_command(argv[0]);
+  puts("muster: does your real-time messaging server pass muster?\n\nUsage: muster COMMAND [options]\n");
+  for (size_t i = 0; i < COMMANDS; i++) {
+    if (argc == 0 || strcmp(argv[0], commands[i].name) == 0) printf("  %-9s %s\n", commands[i].name, commands[i].help);
+  }
+  puts("\nWithout --target a musterd is started on free ports and driven: `muster run private` just works.\n"
+       "Exit codes: 0 valid, 1 a threshold failed, 2 usage, 3 invalid run, 4 target unreachable.");
+  return finish_stdout(EXIT_VALID);
+}
+
+int main(int argc, char **argv) {
+  signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, which is reported */
+  struct err err = {0};
+  if (argc < 2) {
+    err_set(&err, STATUS_USAGE, "say what to do: `muster run private`, or `muster help`");
+    return complain(&err);
+  }
+  const char *name = argv[1];
+  if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "-help") == 0)
+    return command_help(0, NULL);
+  if (strcmp(name, "--version") == 0 || strcmp(name, "-version") == 0) return command_version(0, NULL);
+  for (size_t i = 0; i < COMMANDS; i++) {
+    if (strcmp(name, commands[i].name) != 0) continue;
+    if (argc > 2 && !commands[i].takes_arguments) {
+      bool wants_help = strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0;
+      if (wants_help) return command_help(1, argv + 1);
+      err_set(&err, STATUS_USAGE, "`muster %s` takes no arguments: '%.40s' is too much", name, argv[2]);
+      return complain(&err);
+    }
+    return commands[i].run(argc - 2, argv + 2);
+  }
+  return unknown_command(name);
+}

@@ -1,0 +1,482 @@
+#include "cli/muster_options.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum kind { KIND_TEXT, KIND_COUNT, KIND_RATE, KIND_DURATION, KIND_SEED, KIND_FLAG, KIND_CHOICE };
+enum group { GROUP_WORKLOAD, GROUP_TARGET, GROUP_EMBEDDED, GROUP_LIMITS, GROUP_OUTPUT, GROUPS };
+
+static const char *const group_titles[GROUPS] = {
+    [GROUP_WORKLOAD] = "Workload",
+    [GROUP_TARGET] = "Target (without --target an embedded musterd is started and driven)",
+    [GROUP_EMBEDDED] = "Embedded musterd (only without --target)",
+    [GROUP_LIMITS] = "Generator and limits",
+    [GROUP_OUTPUT] = "Report",
+};
+
+struct option {
+  const char *name;
+  const char *value; /* what stands for the value in the help; for KIND_CHOICE the words, separated by '|' */
+  const char *help;
+  size_t offset; /* in struct run_arguments */
+  uint64_t min, max;
+  enum kind kind;
+  enum group group;
+};
+
+#define AT(member) offsetof(struct run_arguments, member)
+#define HOUR_NS (3600 * NS_PER_SEC)
+
+static const struct option options[] = {
+    {"clients", "N", "clients; in a group run the members [50]", AT(workload.clients), 2, 16000000, KIND_COUNT,
+        GROUP_WORKLOAD},
+    {"rate", "N", "publishes per second, all senders together [200]", AT(workload.rate_per_sec), 0, 100000000,
+        KIND_RATE, GROUP_WORKLOAD},
+    {"group-senders", "N", "members that publish, group runs only [2]", AT(group_senders), 1, 16000000, KIND_COUNT,
+        GROUP_WORKLOAD},
+    {"arrivals", "constant|poisson", "how publishes fall due [constant]", AT(arrivals), 0, 0, KIND_CHOICE,
+        GROUP_WORKLOAD},
+    {"payload-bytes", "N", "size of a message's content [256]", AT(workload.payload_bytes), 1, 1048576, KIND_COUNT,
+        GROUP_WORKLOAD},
+    {"warmup", "TIME", "traffic before the measure phase, not counted [2s]", AT(workload.warmup_ns), 0, 4 * HOUR_NS,
+        KIND_DURATION, GROUP_WORKLOAD},
+    {"duration", "TIME", "length of the measure phase [10s]", AT(workload.duration_ns), 1, 4 * HOUR_NS, KIND_DURATION,
+        GROUP_WORKLOAD},
+    {"delivery-grace", "TIME", "wait at most so long for the last deliveries [3s]", AT(workload.grace_ns), 0, HOUR_NS,
+        KIND_DURATION, GROUP_WORKLOAD},
+    {"store-messages", NULL, "ask the server to store messages [true]", AT(workload.store), 0, 0, KIND_FLAG,
+        GROUP_WORKLOAD},
+    {"count-messages", NULL, "let messages count as unread [true]", AT(workload.count), 0, 0, KIND_FLAG,
+        GROUP_WORKLOAD},
+    {"plain", NULL, "JuggleIM without its XOR obfuscation", AT(workload.obfuscate), 0, 0, KIND_FLAG, GROUP_WORKLOAD},
+    {"seed", "N", "repeat the random parts of an earlier run [random]", AT(workload.seed), 1, UINT64_MAX, KIND_SEED,
+        GROUP_WORKLOAD},
+
+    {"target", "URL", "server to drive, as ws://127.0.0.1:9003", AT(workload.target), 0, 0, KIND_TEXT, GROUP_TARGET},
+    {"api-url", "URL", "its set-up API [derived from the target]", AT(workload.api_url), 0, 0, KIND_TEXT, GROUP_TARGET},
+    {"navigator", "URL", "ask this navigator for the connect address", AT(workload.navigator_url), 0, 0, KIND_TEXT,
+        GROUP_TARGET},
+    {"app-key", "KEY", "tenant [$MUSTER_APP_KEY]; its secret only from $MUSTER_APP_SECRET", AT(workload.app_key), 0, 0,
+        KIND_TEXT, GROUP_TARGET},
+    {"allow-non-loopback", NULL, "drive a server that is not on this machine", AT(workload.allow_non_loopback), 0, 0,
+        KIND_FLAG, GROUP_TARGET},
+    {"insecure", NULL, "accept any TLS certificate", AT(workload.tls_insecure), 0, 0, KIND_FLAG, GROUP_TARGET},
+    {"ca-file", "FILE", "certificates to trust besides the system's", AT(workload.tls_ca_file), 0, 0, KIND_TEXT,
+        GROUP_TARGET},
+
+    {"ack", "durable|received", "ACK after the commit, or before it [durable]", AT(workload.ack_policy), 0, 0,
+        KIND_CHOICE, GROUP_EMBEDDED},
+    {"push-window", "N", "direct pushes without an ack from the client", AT(workload.push_window), 1, 1000000,
+        KIND_COUNT, GROUP_EMBEDDED},
+    {"rate-limits", "on|off", "the server's limits per connection [off]", AT(rate_limits), 0, 0, KIND_CHOICE,
+        GROUP_EMBEDDED},
+
+    {"workers", "N", "generator processes [one per core]", AT(workload.workers), 1, 1024, KIND_COUNT, GROUP_LIMITS},
+    {"connect-concurrency", "N", "connections in progress at once [20]", AT(workload.connect_concurrency), 1, 65536,
+        KIND_COUNT, GROUP_LIMITS},
+    {"setup-concurrency", "N", "set-up calls in progress at once [10]", AT(workload.setup_concurrency), 1, 1024,
+        KIND_COUNT, GROUP_LIMITS},
+    {"connect-timeout", "TIME", "all clients are connected by then, or count as failed [30s]",
+        AT(workload.connect_deadline_ns), 1, HOUR_NS, KIND_DURATION, GROUP_LIMITS},
+    {"ack-timeout", "TIME", "a publish without an answer has timed out [10s]", AT(workload.ack_timeout_ns), 1, HOUR_NS,
+        KIND_DURATION, GROUP_LIMITS},
+    {"allow-partial", NULL, "go on, and be valid, when some clients cannot connect", AT(workload.allow_partial), 0, 0,
+        KIND_FLAG, GROUP_LIMITS},
+
+    {"output", "PATH", "JSON report: a new file, or a folder [results]", AT(output), 0, 0, KIND_TEXT, GROUP_OUTPUT},
+    {"json", "PATH|-", "as --output; '-' prints JSON instead of text and saves nothing", AT(json), 0, 0, KIND_TEXT,
+        GROUP_OUTPUT},
+    {"hlog", "FILE", "HdrHistogram log of every clock, a new file", AT(hlog), 0, 0, KIND_TEXT, GROUP_OUTPUT},
+    {"environment", "TEXT", "label: what the machine cannot tell of itself", AT(workload.environment_label), 0, 0,
+        KIND_TEXT, GROUP_OUTPUT},
+    {"database", "TEXT", "label: the server's database and its settings", AT(workload.database_label), 0, 0, KIND_TEXT,
+        GROUP_OUTPUT},
+    {"quiet", NULL, "no progress, no notes: the report only", AT(quiet), 0, 0, KIND_FLAG, GROUP_OUTPUT},
+};
+#define OPTIONS (sizeof options / sizeof options[0])
+_Static_assert(OPTIONS <= 64, "run_arguments.given holds a bit for each option");
+
+static const char *const workload_names[] = {"private", "group"};
+#define WORKLOADS (sizeof workload_names / sizeof workload_names[0])
+
+static size_t distance(const char *a, const char *b) {
+  size_t row[64];
+  size_t b_len = strlen(b);
+  if (b_len >= sizeof row / sizeof row[0]) return SIZE_MAX;
+  for (size_t j = 0; j <= b_len; j++)
+    row[j] = j;
+  for (size_t i = 1; a[i - 1]; i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b_len; j++) {
+      size_t best = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      if (row[j] + 1 < best) best = row[j] + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      row[j] = best;
+    }
+  }
+  return row[b_len];
+}
+
+const char *nearest_word(const char *text, const char *const *words, size_t count) {
+  const char *best = NULL;
+  size_t best_distance = strlen(text) / 3 + 1;
+  for (size_t i = 0; i < count; i++) {
+    size_t d = distance(text, words[i]);
+    if (d > best_distance || (best && d == best_distance)) continue;
+    best = words[i];
+    best_distance = d;
+  }
+  return best;
+}
+
+/* "1500", "1.5k", "2M": a decimal number with a suffix. */
+static bool parse_scaled(const char *text, double *out) {
+  if ((text[0] < '0' || text[0] > '9') && text[0] != '.') return false;
+  if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) return false;
+  char *end;
+  double value = strtod(text, &end);
+  if (end == text || !isfinite(value)) return false;
+  if (*end == 'k' || *end == 'K') {
+    value *= 1e3;
+    end++;
+  } else if (*end == 'M') {
+    value *= 1e6;
+    end++;
+  }
+  *out = value;
+  return *end == '\0';
+}
+
+bool parse_count(const char *text, uint64_t max, uint64_t *out) {
+  double value;
+  if (!parse_scaled(text, &value) || value != floor(value) || value > (double)max) return false;
+  *out = (uint64_t)value;
+  return true;
+}
+
+static bool duration_unit(const char *text, size_t *len, double *ns) {
+  static const struct {
+    const char *name;
+    double ns;
+  } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+  for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    size_t name_len = strlen(units[i].name);
+    if (strncmp(text, units[i].name, name_len) != 0) continue;
+    *len = name_len;
+    *ns = units[i].ns;
+    return true;
+  }
+  return false;
+}
+
+/* "500ms", "1m30s", "0": as Go writes durations. */
+bool parse_duration_ns(const char *text, uint64_t *out_ns) {
+  if (strcmp(text, "0") == 0) {
+    *out_ns = 0;
+    return true;
+  }
+  if (*text == '\0') return false;
+  double total_ns = 0;
+  while (*text) {
+    if ((text[0] < '0' || text[0] > '9') && text[0] != '.') return false;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) return false;
+    char *end;
+    double value = strtod(text, &end), unit_ns;
+    size_t unit_len;
+    if (end == text || !duration_unit(end, &unit_len, &unit_ns)) return false;
+    total_ns += value * unit_ns;
+    text = end + unit_len;
+  }
+  if (!(total_ns < 1e18)) return false;
+  *out_ns = (uint64_t)llround(total_ns);
+  return true;
+}
+
+static bool parse_seed(const char *text, uint64_t *out) {
+  if (text[0] < '0' || text[0] > '9') return false;
+  char *end;
+  errno = 0;
+  *out = strtoull(text, &end, 10);
+  return errno == 0 && *end == '\0' && *out > 0;
+}
+
+static enum status bad_value(const struct option *option, const char *value, const char *accepted, struct err *err) {
+  return err_set(err, STATUS_USAGE, "--%s %.60s: %s", option->name, value[0] ? value : "''", accepted);
+}
+
+static enum status set_count(const struct option *option, const char *value, void *at, struct err *err) {
+  uint64_t count;
+  char accepted[96];
+  snprintf(accepted, sizeof accepted, "give a whole number from %llu to %llu, as 50, 2k or 1M",
+      (unsigned long long)option->min, (unsigned long long)option->max);
+  if (!parse_count(value, option->max, &count) || count < option->min) return bad_value(option, value, accepted, err);
+  *(uint32_t *)at = (uint32_t)count;
+  return STATUS_OK;
+}
+
+static enum status set_rate(const struct option *option, const char *value, void *at, struct err *err) {
+  double rate;
+  if (!parse_scaled(value, &rate) || rate <= 0 || rate > (double)option->max) {
+    return bad_value(option, value, "give publishes per second above 0 and up to 100M, as 200, 0.5 or 5k", err);
+  }
+  *(double *)at = rate;
+  return STATUS_OK;
+}
+
+static void duration_text(char out[32], uint64_t ns) {
+  if (ns >= HOUR_NS) {
+    snprintf(out, 32, "%gh", (double)ns / (double)HOUR_NS);
+  } else {
+    snprintf(out, 32, "%s", ns ? "1ns" : "0s");
+  }
+}
+
+static enum status set_duration(const struct option *option, const char *value, void *at, struct err *err) {
+  uint64_t ns;
+  char least[32], most[32], accepted[128];
+  duration_text(least, option->min);
+  duration_text(most, option->max);
+  snprintf(accepted, sizeof accepted, "give a time with its unit from %s to %s, as 500ms, 30s, 2m or 1h", least, most);
+  if (!parse_duration_ns(value, &ns) || ns < option->min || ns > option->max) {
+    return bad_value(option, value, accepted, err);
+  }
+  *(uint64_t *)at = ns;
+  return STATUS_OK;
+}
+
+static enum status set_choice(const struct option *option, const char *value, void *at, struct err *err) {
+  char accepted[96];
+  snprintf(accepted, sizeof accepted, "give one of %s", option->value);
+  size_t len = strlen(value);
+  for (const char *word = option->value; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL) {
+    size_t word_len = strcspn(word, "|");
+    if (word_len != len || memcmp(word, value, len) != 0) continue;
+    *(const char **)at = value;
+    return STATUS_OK;
+  }
+  return bad_value(option, value, accepted, err);
+}
+
+static enum status set_flag(const struct option *option, const char *value, void *at, struct err *err) {
+  if (value && strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
+    return bad_value(option, value, "give =true or =false, or nothing for true", err);
+  }
+  *(bool *)at = !value || strcmp(value, "true") == 0;
+  return STATUS_OK;
+}
+
+static enum status set_value(
+    const struct option *option, const char *value, struct run_arguments *out, struct err *err) {
+  void *at = (char *)out + option->offset;
+  switch (option->kind) {
+  case KIND_COUNT:
+    return set_count(option, value, at, err);
+  case KIND_RATE:
+    return set_rate(option, value, at, err);
+  case KIND_DURATION:
+    return set_duration(option, value, at, err);
+  case KIND_CHOICE:
+    return set_choice(option, value, at, err);
+  case KIND_FLAG:
+    return set_flag(option, value, at, err);
+  case KIND_SEED:
+    if (parse_seed(value, at)) return STATUS_OK;
+    return bad_value(option, value, "give a whole number from 1 to 18446744073709551615", err);
+  case KIND_TEXT:
+    break;
+  }
+  if (value[0] == '\0') return bad_value(option, value, "give something, or leave the option out", err);
+  *(const char **)at = value;
+  return STATUS_OK;
+}
+
+static enum status unknown_option(const char *name, size_t len, struct err *err) {
+  const char *names[OPTIONS];
+  char typed[48];
+  for (size_t i = 0; i < OPTIONS; i++)
+    names[i] = options[i].name;
+  snprintf(typed, sizeof typed, "%.*s", (int)(len < 40 ? len : 40), name);
+  if (strcmp(typed, "ws-url") == 0) {
+    return err_set(err, STATUS_USAGE, "unknown option --ws-url: the server is given with --target");
+  }
+  if (strcmp(typed, "scenario") == 0) {
+    return err_set(
+        err, STATUS_USAGE, "unknown option --scenario: the workload follows `run`, as in `muster run private`");
+  }
+  const char *near = nearest_word(typed, names, OPTIONS);
+  if (near) return err_set(err, STATUS_USAGE, "unknown option --%s: did you mean --%s?", typed, near);
+  return err_set(err, STATUS_USAGE, "unknown option --%s: `muster help run` lists them all", typed);
+}
+
+static size_t find_option(const char *name, size_t len) {
+  for (size_t i = 0; i < OPTIONS; i++) {
+    if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) return i;
+  }
+  return OPTIONS;
+}
+
+/* Parses the option at argv[*at] and moves *at behind it. */
+static enum status parse_option(int argc, char **argv, int *at, struct run_arguments *out, struct err *err) {
+  const char *name = argv[*at] + (argv[*at][1] == '-' ? 2 : 1);
+  size_t len = strcspn(name, "=");
+  const char *value = name[len] == '=' ? name + len + 1 : NULL;
+  (*at)++;
+  size_t index = find_option(name, len);
+  if (index == OPTIONS) return unknown_option(name, len, err);
+  const struct option *option = &options[index];
+  if (!value && option->kind != KIND_FLAG) {
+    if (*at == argc)
+      return err_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", option->name, option->name, option->value);
+    value = argv[(*at)++];
+  }
+  out->given |= UINT64_C(1) << index;
+  return set_value(option, value, out, err);
+}
+
+static enum status set_workload(const char *name, struct run_arguments *out, struct err *err) {
+  if (out->workload.name) {
+    return err_set(
+        err, STATUS_USAGE, "one workload at a time: '%.40s' after '%s' is too much", name, out->workload.name);
+  }
+  for (size_t i = 0; i < WORKLOADS; i++) {
+    if (strcmp(name, workload_names[i]) == 0) out->workload.name = workload_names[i];
+  }
+  if (out->workload.name) return STATUS_OK;
+  const char *near = nearest_word(name, workload_names, WORKLOADS);
+  if (near) return err_set(err, STATUS_USAGE, "unknown workload '%.40s': did you mean %s?", name, near);
+  return err_set(err, STATUS_USAGE, "unknown workload '%.40s': choose private or group", name);
+}
+
+static void set_defaults(struct run_arguments *out) {
+  *out = (struct run_arguments){
+      .workload =
+          {
+              .clients = 50,
+              .rate_per_sec = 200,
+              .warmup_ns = 2 * NS_PER_SEC,
+              .duration_ns = 10 * NS_PER_SEC,
+              .grace_ns = 3 * NS_PER_SEC,
+              .setup_deadline_ns = 120 * NS_PER_SEC,
+              .connect_deadline_ns = 30 * NS_PER_SEC,
+              .ack_timeout_ns = 10 * NS_PER_SEC,
+              .teardown_deadline_ns = 10 * NS_PER_SEC,
+              .payload_bytes = 256,
+              .connect_concurrency = 20,
+              .setup_concurrency = 10,
+              .store = true,
+              .count = true,
+              .ack_policy = "durable",
+          },
+      .group_senders = 2,
+      .arrivals = "constant",
+      .rate_limits = "off",
+  };
+}
+
+static bool was_given(const struct run_arguments *arguments, const char *name) {
+  return arguments->given >> find_option(name, strlen(name)) & 1;
+}
+
+/* The first option of a group on the command line, or NULL. */
+static const char *first_given(const struct run_arguments *arguments, enum group group) {
+  for (size_t i = 0; i < OPTIONS; i++) {
+    if (options[i].group == group && arguments->given >> i & 1) return options[i].name;
+  }
+  return NULL;
+}
+
+static enum status check_combination(const struct run_arguments *a, struct err *err) {
+  bool is_group = strcmp(a->workload.name, "group") == 0;
+  if (!is_group && was_given(a, "group-senders")) {
+    return err_set(err, STATUS_USAGE, "--group-senders belongs to group runs: in a private run every client publishes");
+  }
+  if (is_group && a->group_senders > a->workload.clients) {
+    return err_set(err, STATUS_USAGE, "--group-senders %u of --clients %u members: at most all members can send",
+        a->group_senders, a->workload.clients);
+  }
+  const char *embedded = first_given(a, GROUP_EMBEDDED);
+  if (a->workload.target && embedded) {
+    return err_set(err, STATUS_USAGE, "--%s belongs to the embedded musterd: leave it or --target out", embedded);
+  }
+  const char *target = first_given(a, GROUP_TARGET);
+  if (!a->workload.target && target) {
+    return err_set(err, STATUS_USAGE, "--%s needs --target: the embedded musterd has its own", target);
+  }
+  if (a->output && a->json) {
+    bool is_stdout = strcmp(a->json, "-") == 0;
+    if (!is_stdout) return err_set(err, STATUS_USAGE, "--output and --json name the same report: give one of them");
+  }
+  return STATUS_OK;
+}
+
+static void finish(struct run_arguments *out) {
+  struct workload *l = &out->workload;
+  bool is_group = strcmp(l->name, "group") == 0;
+  l->topology = is_group ? TOPOLOGY_GROUP : TOPOLOGY_RING;
+  l->senders = is_group ? out->group_senders : l->clients;
+  l->arrivals = strcmp(out->arrivals, "poisson") == 0 ? ARRIVALS_POISSON : ARRIVALS_CONSTANT;
+  l->rate_limits = strcmp(out->rate_limits, "on") == 0;
+  l->obfuscate = !l->obfuscate; /* the option is --plain */
+  while (l->seed == 0) {
+    uint32_t seed;
+    random_bytes(&seed, sizeof seed);
+    l->seed = seed;
+  }
+}
+
+static bool asks_help(const char *argument) {
+  return strcmp(argument, "--help") == 0 || strcmp(argument, "-help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out, struct err *err) {
+  set_defaults(out);
+  for (int at = 0; at < argc;) {
+    if (asks_help(argv[at])) {
+      out->help = true;
+      return STATUS_OK;
+    }
+    enum status status;
+    if (argv[at][0] == '-' && argv[at][1]) {
+      status = parse_option(argc, argv, &at, out, err);
+    } else {
+      status = set_workload(argv[at++], out, err);
+    }
+    if (status != STATUS_OK) return status;
+  }
+  if (!out->workload.name) {
+    return err_set(err, STATUS_USAGE, "say what to run: `muster run private` or `muster run group`");
+  }
+  enum status status = check_combination(out, err);
+  if (status == STATUS_OK) finish(out);
+  return status;
+}
+
+void run_arguments_help(FILE *file) {
+  fputs("Usage: muster run private|group [options]\n\n"
+        "  private  every client publishes to the next one, the last to the first\n"
+        "  group    one group of all clients; --group-senders of them publish to it\n",
+      file);
+  for (int group = 0; group < GROUPS; group++) {
+    fprintf(file, "\n%s:\n", group_titles[group]);
+    for (size_t i = 0; i < OPTIONS; i++) {
+      if ((int)options[i].group != group) continue;
+      char left[64];
+      snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].value ? " " : "",
+          options[i].value ? options[i].value : "");
+      fprintf(file, "  %-28s %s\n", left, options[i].help);
+    }
+  }
+  fputs("\nTIME is a number with its unit (500ms, 30s, 2m, 1h); N may end in k or M. --name=value and -name value are\n"
+        "accepted too; switches take =true or =false. Ctrl-C ends the phase and still reports, twice ends at once.\n"
+        "\nExit codes: 0 valid, 1 a threshold failed, 2 usage, 3 invalid run or unwritable report,\n"
+        "4 target unreachable or refusing, 130 interrupted before there was anything to report.\n",
+      file);
+}
