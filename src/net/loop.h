@@ -14,7 +14,7 @@
 
 struct loop;
 
-/* Something readable: a descriptor and what to do. Embedded in its owner. */
+/* Something readable: a descriptor and what to do. Embedded in its owner, which sets ready before loop_watch. */
 struct watch {
   void (*ready)(struct watch *watch, uint32_t epoll_events);
   int fd; /* -1 while not watched */
@@ -36,7 +36,8 @@ enum status loop_rewatch(struct loop *loop, struct watch *watch, uint32_t epoll_
 /* Forgets the descriptor without closing it; events of this turn that are still to come are dropped. */
 void loop_unwatch(struct loop *loop, struct watch *watch);
 
-/* One turn; returns at until_ns at the latest (0: do not wait). spin_ns as above; 0 when no pacer is set. */
+/* One turn; returns at until_ns at the latest (0: do not wait), or when a signal came. spin_ns as above; 0 when no
+ * pacer is set. */
 void loop_turn(struct loop *loop, uint64_t until_ns);
 void loop_set_pacer(struct loop *loop, struct pacer_hook *hook, uint64_t spin_ns);
 
@@ -44,7 +45,8 @@ void loop_set_pacer(struct loop *loop, struct pacer_hook *hook, uint64_t spin_ns
 uint64_t loop_now_ns(const struct loop *loop);
 struct wheel *loop_wheel(struct loop *loop);
 
-/* Calls release(memory) at the end of the turn, when no pending event can point into it. */
+/* Calls release(memory) at the end of the turn (or of the next, when called from a release), when no pending event can
+ * point into it. */
 void loop_defer(struct loop *loop, void (*release)(void *memory), void *memory);
 
 /* What the loop saw of its own time, for the verdict: busy share and gaps (the clock jumped by more than 1 ms between

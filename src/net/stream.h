@@ -43,8 +43,10 @@ struct stream {
   struct buf in;           /* the unconsumed tail */
   struct buf out;          /* not yet written */
   struct stream *next_dirty;
-  uint32_t out_sent; /* bytes at the front of out that are already written */
-  uint8_t state;     /* enum stream_state in stream.c */
+  struct stream **dirty_link; /* NULL while not in the loop's list of streams to flush */
+  uint32_t out_sent;          /* bytes at the front of out that are already written */
+  uint16_t error;             /* errno of a failure that closed will tell */
+  uint8_t state;              /* enum stream_state in stream.c */
   uint8_t flags;
 };
 
@@ -78,16 +80,19 @@ bool stream_is_open(const struct stream *stream);
 void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 
-/* Ends the stream at once, closing the descriptor and giving back all memory; closed is not called.
+/* Ends the stream at once, closing the descriptor and giving back all memory; closed is not called. Output that waits
+ * is offered to the socket once more, what it refuses is lost. The owner may free or reuse the stream right away.
  * reset: RST instead of FIN, so that a mass teardown leaves no TIME_WAIT. Harmless when not open. */
 void stream_close(struct stream *stream, bool reset);
 
-/* Listening: calls accepted with each new non-blocking descriptor. The descriptor is in listener->watch.fd; port 0
- * takes a free one, and address is updated with it. Several listeners may share a port (SO_REUSEPORT). */
+/* Listening (set accepted before): calls accepted with each new non-blocking descriptor. The descriptor is in
+ * listener->watch.fd; port 0 takes a free one, and address is updated with it. Several listeners may share a port
+ * (SO_REUSEPORT). */
 struct listener {
   struct watch watch;
   struct loop *loop;
   void (*accepted)(struct listener *listener, int fd, const struct address *peer);
+  struct timer retry; /* pauses accepting while descriptors are out */
 };
 enum status listener_open(struct listener *listener, struct loop *loop, struct address *address, struct err *err);
 void listener_close(struct listener *listener);

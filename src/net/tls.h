@@ -18,5 +18,8 @@ void tls_context_free(struct tls_context *context);
 
 /* Version and cipher of the last handshake of this context ("TLSv1.3 TLS_AES_256_GCM_SHA384"), or "". */
 const char *tls_context_facts(const struct tls_context *context);
+/* Why the last session of this context that ended with STREAM_END_TLS did so ("certificate verify failed: self-signed
+ * certificate"), or "". */
+const char *tls_context_failure(const struct tls_context *context);
 
 #endif

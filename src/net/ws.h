@@ -30,7 +30,7 @@ enum ws_event_kind {
   WS_EVENT_PING,    /* answer with a PONG of the same data */
   WS_EVENT_PONG,
   WS_EVENT_CLOSE, /* close_code (1005 when the frame had none), data is the reason text */
-  WS_EVENT_ERROR, /* the peer broke the protocol: close_code is what to send (1002, 1007, 1009), text says why */
+  WS_EVENT_ERROR, /* the peer broke the protocol: close_code is what to send (1002, 1007, 1009, 1011), text says why */
 };
 
 struct ws_event {
@@ -56,7 +56,8 @@ size_t ws_header_size(size_t payload_len, bool masked);
 /* XORs data with key, word by word; offset: position in the payload of data[0]. Its own inverse. */
 void ws_mask(uint8_t *data, size_t len, const uint8_t key[4], size_t offset);
 
-/* A whole small control frame; for CLOSE: code and reason. Returns its length; out of at least 131 bytes. */
+/* A whole small control frame; for CLOSE: code and reason (NULL: none; a longer one is cut at a whole character).
+ * At most 125 bytes of data are taken. Returns its length; out of at least 131 bytes. */
 size_t ws_write_control(uint8_t *out, uint8_t opcode, const void *data, size_t len, const uint8_t mask[4]);
 size_t ws_write_close(uint8_t *out, uint16_t code, const char *reason, const uint8_t mask[4]);
 
