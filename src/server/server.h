@@ -26,6 +26,9 @@ struct server_config {
   uint32_t session_out_bytes; /* output that may wait for one session */
   uint32_t message_max_bytes; /* of one WebSocket message */
   uint32_t slow_reader_ms;    /* a session whose output does not move for so long is dropped */
+  uint32_t ping_interval_ms;  /* WebSocket Pings of the server: 5,000 */
+  uint32_t login_deadline_ms; /* from accept to a successful login: 10,000 */
+  uint32_t read_deadline_ms;  /* without a data frame or a Pong: 60,000 */
   const char *admin_secret;   /* of the signed admin API; never logged. NULL: admin calls are refused */
   /* A tenant made at start unless it exists; NULL: none. */
   const char *app_key, *app_secret;
@@ -37,7 +40,8 @@ void server_config_defaults(struct server_config *config);
 
 struct server;
 
-/* Opens the store, binds every port and starts all threads. On OK the config's ports hold what was bound. */
+/* Opens the store, binds every port and starts all threads. On OK the config's ports and number of gateways hold what
+ * was chosen. The config is copied, the texts in it are not: they must outlive the server. */
 enum status server_start(struct server **out, struct server_config *config, struct err *err);
 
 /* Stops accepting, answers what was received, commits, closes every connection and the store. Nothing acked is lost. */

@@ -1,0 +1,306 @@
+/* musterd: options in, exit code out. Exit codes: 0 stopped by a signal, 1 the server failed, 2 wrong usage. */
+#include "net/address.h"
+#include "server/server.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define MUSTERD_VERSION "0.1.0"
+
+enum { EXIT_USAGE = 2 };
+
+struct options {
+  struct server_config config;
+  bool allow_non_loopback, help, version;
+};
+
+enum option_id {
+  OPT_HOST = 256,
+  OPT_API_PORT,
+  OPT_NAVIGATOR_PORT,
+  OPT_WS_PORT,
+  OPT_ADMIN_PORT,
+  OPT_DATA,
+  OPT_ACK,
+  OPT_GATEWAYS,
+  OPT_NO_RATE_LIMITS,
+  OPT_RATE_LIMIT,
+  OPT_RATE_BURST,
+  OPT_PUSH_WINDOW,
+  OPT_SESSION_OUT_BYTES,
+  OPT_MESSAGE_MAX_BYTES,
+  OPT_SLOW_READER,
+  OPT_PING_INTERVAL,
+  OPT_APP_KEY,
+  OPT_TLS_CERT,
+  OPT_TLS_KEY,
+  OPT_ALLOW_NON_LOOPBACK,
+};
+
+static const struct option long_options[] = {
+    {"host", required_argument, NULL, OPT_HOST},
+    {"api-port", required_argument, NULL, OPT_API_PORT},
+    {"navigator-port", required_argument, NULL, OPT_NAVIGATOR_PORT},
+    {"ws-port", required_argument, NULL, OPT_WS_PORT},
+    {"admin-port", required_argument, NULL, OPT_ADMIN_PORT},
+    {"data", required_argument, NULL, OPT_DATA},
+    {"ack", required_argument, NULL, OPT_ACK},
+    {"gateways", required_argument, NULL, OPT_GATEWAYS},
+    {"no-rate-limits", no_argument, NULL, OPT_NO_RATE_LIMITS},
+    {"rate-limit", required_argument, NULL, OPT_RATE_LIMIT},
+    {"rate-burst", required_argument, NULL, OPT_RATE_BURST},
+    {"push-window", required_argument, NULL, OPT_PUSH_WINDOW},
+    {"session-out-bytes", required_argument, NULL, OPT_SESSION_OUT_BYTES},
+    {"message-max-bytes", required_argument, NULL, OPT_MESSAGE_MAX_BYTES},
+    {"slow-reader", required_argument, NULL, OPT_SLOW_READER},
+    {"ping-interval", required_argument, NULL, OPT_PING_INTERVAL},
+    {"app-key", required_argument, NULL, OPT_APP_KEY},
+    {"tls-cert", required_argument, NULL, OPT_TLS_CERT},
+    {"tls-key", required_argument, NULL, OPT_TLS_KEY},
+    {"allow-non-loopback", no_argument, NULL, OPT_ALLOW_NON_LOOPBACK},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+static void print_help(void) {
+  struct server_config d;
+  server_config_defaults(&d);
+  printf("Usage: musterd [options]\n"
+         "A messaging server that speaks JuggleIM's protocol, with durable acknowledgements.\n\n"
+         "Addresses\n"
+         "  --host HOST                 address to bind (%s)\n"
+         "  --allow-non-loopback        needed for any other than a loopback address\n"
+         "  --api-port PORT             server HTTP API (%u); port 0 takes a free one\n"
+         "  --navigator-port PORT       navigator (%u)\n"
+         "  --ws-port PORT              WebSocket (%u)\n"
+         "  --admin-port PORT           admin HTTP API (%u)\n"
+         "  --tls-cert FILE, --tls-key FILE   serve wss with this certificate and key\n\n",
+      d.bind_host, d.api_port, d.navigator_port, d.ws_port, d.admin_port);
+  printf("Storage\n"
+         "  --data FOLDER               folder of the store, made when missing (%s)\n"
+         "  --ack durable|received      acknowledge after the commit, or once the message has its id (durable)\n"
+         "  --app-key KEY               make this tenant at start unless it exists; secret: MUSTERD_APP_SECRET\n\n",
+      d.data_dir);
+  printf("Limits\n"
+         "  --gateways N                gateway threads (half the cores, at least one)\n"
+         "  --no-rate-limits            no limit on publishes and queries per connection\n"
+         "  --rate-limit N              publishes and queries per second and connection (%u)\n"
+         "  --rate-burst N              what the limiter lets through at once (%u)\n"
+         "  --push-window N             pushes without an ack before a session is notified instead (%u)\n"
+         "  --session-out-bytes N       output that may wait for one session (%u)\n"
+         "  --message-max-bytes N       size of one WebSocket message (%u)\n"
+         "  --slow-reader MS            a session whose output does not move for so long is dropped (%u)\n"
+         "  --ping-interval MS          WebSocket Pings of the server (%u)\n\n",
+      d.rate_limit_per_sec, d.rate_limit_burst, d.push_window, d.session_out_bytes, d.message_max_bytes,
+      d.slow_reader_ms, d.ping_interval_ms);
+  printf(
+      "  --help, --version\n\n"
+      "Secrets come from the environment: MUSTERD_APP_SECRET (16 characters, of --app-key) and MUSTERD_ADMIN_SECRET\n"
+      "(signs admin calls; without it they are refused).\n");
+}
+
+/* A whole number within bounds; prints what is wrong. */
+static bool read_number(const char *name, const char *text, uint32_t min, uint32_t max, uint32_t *out) {
+  char *end;
+  errno = 0;
+  unsigned long value = strtoul(text, &end, 10);
+  bool whole = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+  if (!whole || value < min || value > max) {
+    fprintf(stderr, "musterd: --%s: \"%s\" is not a whole number from %u to %u\n", name, text, min, max);
+    return false;
+  }
+  *out = (uint32_t)value;
+  return true;
+}
+
+static bool read_port(const char *name, const char *text, uint16_t *out) {
+  uint32_t value;
+  if (!read_number(name, text, 0, 65535, &value)) return false;
+  *out = (uint16_t)value;
+  return true;
+}
+
+static bool read_ack(const char *text, enum ack_policy *out) {
+  if (strcmp(text, "durable") == 0) {
+    *out = ACK_DURABLE;
+  } else if (strcmp(text, "received") == 0) {
+    *out = ACK_RECEIVED;
+  } else {
+    fprintf(stderr, "musterd: --ack: \"%s\" is neither durable nor received\n", text);
+    return false;
+  }
+  return true;
+}
+
+static bool take_option(struct options *options, int id, const char *name, const char *text) {
+  struct server_config *config = &options->config;
+  switch (id) {
+  case OPT_HOST:
+    config->bind_host = text;
+    return true;
+  case OPT_API_PORT:
+    return read_port(name, text, &config->api_port);
+  case OPT_NAVIGATOR_PORT:
+    return read_port(name, text, &config->navigator_port);
+  case OPT_WS_PORT:
+    return read_port(name, text, &config->ws_port);
+  case OPT_ADMIN_PORT:
+    return read_port(name, text, &config->admin_port);
+  case OPT_DATA:
+    config->data_dir = text;
+    return true;
+  case OPT_ACK:
+    return read_ack(text, &config->ack);
+  case OPT_GATEWAYS:
+    return read_number(name, text, 1, 64, &config->gateways);
+  case OPT_NO_RATE_LIMITS:
+    config->rate_limits = false;
+    return true;
+  case OPT_RATE_LIMIT:
+    return read_number(name, text, 1, 1000000, &config->rate_limit_per_sec);
+  case OPT_RATE_BURST:
+    return read_number(name, text, 1, 1000000, &config->rate_limit_burst);
+  case OPT_PUSH_WINDOW:
+    return read_number(name, text, 1, 16384, &config->push_window);
+  case OPT_SESSION_OUT_BYTES:
+    return read_number(name, text, 1024, 1u << 30, &config->session_out_bytes);
+  case OPT_MESSAGE_MAX_BYTES:
+    return read_number(name, text, 1024, 1u << 30, &config->message_max_bytes);
+  case OPT_SLOW_READER:
+    return read_number(name, text, 1, 3600000, &config->slow_reader_ms);
+  case OPT_PING_INTERVAL:
+    return read_number(name, text, 1, 3600000, &config->ping_interval_ms);
+  case OPT_APP_KEY:
+    config->app_key = text;
+    return true;
+  case OPT_TLS_CERT:
+    config->tls_certificate = text;
+    return true;
+  case OPT_TLS_KEY:
+    config->tls_key = text;
+    return true;
+  case OPT_ALLOW_NON_LOOPBACK:
+    options->allow_non_loopback = true;
+    return true;
+  case 'h':
+    options->help = true;
+    return true;
+  case 'V':
+    options->version = true;
+    return true;
+  default:
+    fprintf(stderr, "Try: musterd --help\n");
+    return false;
+  }
+}
+
+static bool read_options(int argc, char **argv, struct options *options) {
+  int id, index = 0;
+  while ((id = getopt_long(argc, argv, "hV", long_options, &index)) != -1) {
+    if (!take_option(options, id, long_options[index].name, optarg)) return false;
+  }
+  if (optind == argc) return true;
+  fprintf(stderr, "musterd: \"%s\" is not an option; try: musterd --help\n", argv[optind]);
+  return false;
+}
+
+static const char *secret_of(const char *variable) {
+  const char *value = getenv(variable);
+  return value && *value ? value : NULL;
+}
+
+static bool check_options(struct options *options) {
+  struct server_config *config = &options->config;
+  struct err err = {0};
+  struct address address;
+  if (address_resolve(config->bind_host, 0, &address, &err) != STATUS_OK) {
+    fprintf(stderr, "musterd: --host: %s\n", err.text);
+    return false;
+  }
+  if (!address_is_loopback(&address) && !options->allow_non_loopback) {
+    fprintf(stderr, "musterd: --host %s is no loopback address; add --allow-non-loopback if the network is trusted\n",
+        config->bind_host);
+    return false;
+  }
+  config->admin_secret = secret_of("MUSTERD_ADMIN_SECRET");
+  if (!config->app_key) return true;
+  config->app_secret = secret_of("MUSTERD_APP_SECRET");
+  if (config->app_secret && strlen(config->app_secret) == 16) return true;
+  fprintf(stderr, "musterd: --app-key needs its secret of 16 characters in the environment: MUSTERD_APP_SECRET\n");
+  return false;
+}
+
+/* One descriptor a connection: takes what the system allows. */
+static void raise_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void print_ready(const struct server_config *config) {
+  const char *host = config->bind_host;
+  bool literal6 = strchr(host, ':') != NULL;
+  const char *open = literal6 ? "[" : "", *close = literal6 ? "]" : "";
+  printf("musterd ready: %s %s%s%s:%u api %s%s%s:%u navigator %s%s%s:%u admin %s%s%s:%u data %s ack %s\n",
+      config->tls_certificate ? "wss" : "ws", open, host, close, config->ws_port, open, host, close, config->api_port,
+      open, host, close, config->navigator_port, open, host, close, config->admin_port, config->data_dir,
+      config->ack == ACK_DURABLE ? "durable" : "received");
+  fflush(stdout);
+}
+
+/* Until a signal asks to stop (0) or the server fails (1). */
+static int wait_for_end(struct server *server, const sigset_t *signals) {
+  const struct timespec period = {.tv_nsec = 200000000};
+  for (;;) {
+    if (sigtimedwait(signals, NULL, &period) > 0) return EXIT_SUCCESS;
+    struct err err = {0};
+    if (!server_failed(server, &err)) continue;
+    fprintf(stderr, "musterd: %s\n", err.text);
+    return EXIT_FAILURE;
+  }
+}
+
+static int serve(struct server_config *config) {
+  /* Blocked before any thread exists, so that only this one takes them. */
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, NULL);
+  signal(SIGPIPE, SIG_IGN);
+  raise_descriptors();
+  struct server *server = NULL;
+  struct err err = {0};
+  enum status status = server_start(&server, config, &err);
+  if (status != STATUS_OK) {
+    fprintf(stderr, "musterd: %s\n", err.text);
+    return status == STATUS_USAGE ? EXIT_USAGE : EXIT_FAILURE;
+  }
+  print_ready(config);
+  int code = wait_for_end(server, &signals);
+  server_stop(server);
+  return code;
+}
+
+int main(int argc, char **argv) {
+  struct options options = {0};
+  server_config_defaults(&options.config);
+  if (!read_options(argc, argv, &options)) return EXIT_USAGE;
+  if (options.help) {
+    print_help();
+    return EXIT_SUCCESS;
+  }
+  if (options.version) {
+    printf("musterd %s\n", MUSTERD_VERSION);
+    return EXIT_SUCCESS;
+  }
+  return check_options(&options) ? serve(&options.config) : EXIT_USAGE;
+}

@@ -1,0 +1,113 @@
+#include "server/api.h"
+
+#include "wire/juggle.h"
+#include "wire/juggle_auth.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "/apigateway"
+
+static bool is_root(const struct rest_request *request) {
+  return strcmp(request->path, "/") == 0;
+}
+
+int32_t api_authorize(void *context, const struct rest_request *request, struct rest_answer *answer) {
+  (void)answer;
+  if (is_root(request)) return JUGGLE_OK;
+  struct api *api = context;
+  const char *app_key = rest_header(request, "appkey");
+  const char *nonce = rest_header(request, "nonce");
+  const char *timestamp = rest_header(request, "timestamp");
+  const char *signature = rest_header(request, "signature");
+  if (!app_key) return JUGGLE_API_NO_APPKEY;
+  if (!nonce) return JUGGLE_API_NO_NONCE;
+  if (!timestamp) return JUGGLE_API_NO_TIMESTAMP;
+  if (!signature) return JUGGLE_API_NO_SIGNATURE;
+  struct core_app app;
+  int32_t code = tenants_find(api->tenants, app_key, &app);
+  if (code != JUGGLE_OK) return code;
+  char expected[41];
+  juggle_signature(view_str(app.app_secret), view_str(nonce), view_str(timestamp), expected);
+  return rest_secret_equal(expected, signature) ? JUGGLE_OK : JUGGLE_API_BAD_SIGNATURE;
+}
+
+struct view api_text(const json_t *object, const char *name) {
+  const json_t *value = json_object_get(object, name);
+  return json_is_string(value) ? view_of(json_string_value(value), json_string_length(value)) : (struct view){0};
+}
+
+bool api_bool(const json_t *object, const char *name, bool otherwise) {
+  const json_t *value = json_object_get(object, name);
+  return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+bool api_texts(const json_t *object, const char *name, struct view **out, uint32_t *count) {
+  const json_t *array = json_object_get(object, name);
+  size_t size = json_array_size(array);
+  *out = NULL;
+  *count = 0;
+  if (size == 0) return true;
+  struct view *texts = calloc(size, sizeof *texts);
+  if (!texts) return false;
+  for (size_t i = 0; i < size; i++) {
+    const json_t *item = json_array_get(array, i);
+    if (json_string_length(item) == 0) continue;
+    texts[(*count)++] = view_of(json_string_value(item), json_string_length(item));
+  }
+  *out = texts;
+  return true;
+}
+
+json_t *api_json(struct view text) {
+  return json_stringn(text.len ? (const char *)text.data : "", text.len);
+}
+
+void api_on_core(struct api_call *call, int32_t (*fn)(struct core *core, void *argument), void *argument) {
+  if (core_call(call->core, fn, argument, &call->code) != STATUS_OK) call->code = JUGGLE_API_TIMEOUT;
+}
+
+static const struct api_endpoint *find_in(
+    const struct api_endpoint *endpoint, const struct rest_request *request, const char *path) {
+  for (; endpoint->path; endpoint++) {
+    if (strcmp(endpoint->path, path) == 0 && strcmp(endpoint->method, request->method) == 0) return endpoint;
+  }
+  return NULL;
+}
+
+static const struct api_endpoint *find(const struct rest_request *request) {
+  if (strncmp(request->path, PREFIX, strlen(PREFIX)) != 0) return NULL;
+  const char *path = request->path + strlen(PREFIX);
+  const struct api_endpoint *endpoint = find_in(api_user_endpoints, request, path);
+  if (!endpoint) endpoint = find_in(api_group_endpoints, request, path);
+  if (!endpoint) endpoint = find_in(api_message_endpoints, request, path);
+  return endpoint;
+}
+
+static void run(struct api_call *call, const struct api_endpoint *endpoint) {
+  if (strcmp(endpoint->method, "POST") == 0) {
+    call->body = json_loadb((const char *)call->request->body.data, call->request->body.len, 0, NULL);
+    if (!json_is_object(call->body)) call->code = JUGGLE_API_BAD_BODY;
+  }
+  if (call->code == JUGGLE_OK) endpoint->handle(call);
+  json_decref(call->body);
+}
+
+void api_handle(void *context, const struct rest_request *request, struct rest_answer *answer) {
+  struct api *api = context;
+  if (is_root(request)) {
+    answer->text = "\"ok-ok\"";
+    return;
+  }
+  const struct api_endpoint *endpoint = find(request);
+  if (!endpoint) {
+    answer->code = JUGGLE_API_BAD_PARAMETER;
+    answer->msg = "no such endpoint";
+    answer->http_status = 404;
+    return;
+  }
+  struct api_call call = {.core = api->core, .app_key = view_str(rest_header(request, "appkey")), .request = request};
+  run(&call, endpoint);
+  answer->code = call.code;
+  answer->data = call.data;
+}

@@ -1,0 +1,229 @@
+#include "server/gateway.h"
+
+#include "base/clock.h"
+#include "server/session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define FLUSH_LIMIT_NS (5 * NS_PER_SEC)
+#define TURN_NS (100 * NS_PER_MS)
+
+enum status gateway_init(
+    struct gateway *gateway, uint16_t number, const struct server_config *config, struct err *err) {
+  *gateway = (struct gateway){.config = config, .number = number};
+  gateway->port.event_fd = -1;
+  gateway->port_watch.fd = -1;
+  gateway->control_watch.fd = -1;
+  slab_init(&gateway->slab);
+  uint64_t seed;
+  random_bytes(&seed, sizeof seed);
+  rng_seed(&gateway->rng, seed);
+  gateway->request_interval_ns = NS_PER_SEC / (config->rate_limit_per_sec ? config->rate_limit_per_sec : 1);
+  return gateway_port_open(&gateway->port, err);
+}
+
+/* ---- Results of the core ---- */
+
+static struct session *find(struct gateway *gateway, uint32_t slot, uint32_t generation) {
+  struct session *session = slab_at(&gateway->slab, slot);
+  if (!session || session->generation != generation || session->state == SESSION_FREE) return NULL;
+  return session;
+}
+
+static void fan_out(struct gateway *gateway, const struct out *out) {
+  const struct fan_out_target *target = out_targets(out);
+  for (uint32_t i = 0; i < out->targets; i++, target++) {
+    struct session *session = find(gateway, target->slot, target->generation);
+    if (session) session_push(session, out->message, target);
+  }
+}
+
+static void dispatch(struct gateway *gateway, const struct out *out) {
+  if (out->kind == OUT_FAN_OUT) {
+    fan_out(gateway, out);
+    return;
+  }
+  struct session *session = find(gateway, out->session.slot, out->session.generation);
+  if (!session) return;
+  switch (out->kind) {
+  case OUT_CONNECTED:
+    session_connected(session, out);
+    return;
+  case OUT_PUBLISH_ACK:
+    session_publish_acked(session, out);
+    return;
+  case OUT_QUERY_ACK:
+    session_query_acked(session, out);
+    return;
+  case OUT_KICK:
+    session_kicked(session, out);
+    return;
+  case OUT_FAN_OUT:
+    return;
+  }
+}
+
+static void take_results(struct gateway *gateway) {
+  struct out *out = gateway_port_take(&gateway->port);
+  while (out) {
+    struct out *next = out->next;
+    dispatch(gateway, out);
+    out_free(out);
+    out = next;
+  }
+}
+
+static void port_ready(struct watch *watch, uint32_t events) {
+  (void)events;
+  take_results((struct gateway *)((char *)watch - offsetof(struct gateway, port_watch)));
+}
+
+/* ---- Phases ---- */
+
+static void for_each_session(struct gateway *gateway, void (*visit)(struct session *session)) {
+  for (uint32_t i = 0; i < gateway->slab.used; i++) {
+    struct session *session = slab_at(&gateway->slab, i);
+    if (session->state != SESSION_FREE) visit(session);
+  }
+}
+
+static void stop_reading(struct session *session) {
+  if (session->state != SESSION_CLOSING) session_pause(session, PAUSE_DRAIN);
+}
+
+static void close_now(struct session *session) {
+  session_close(session, false);
+}
+
+static void drain(struct gateway *gateway) {
+  if (gateway->listening) listener_close(&gateway->listener);
+  gateway->listening = false;
+  for_each_session(gateway, stop_reading);
+}
+
+static void control_ready(struct watch *watch, uint32_t events) {
+  (void)events;
+  struct gateway *gateway = (struct gateway *)((char *)watch - offsetof(struct gateway, control_watch));
+  uint64_t count;
+  if (read(watch->fd, &count, sizeof count) < 0) return;
+  int phase = atomic_load(&gateway->phase);
+  if (phase >= GATEWAY_DRAINING && gateway->reached < GATEWAY_DRAINING) drain(gateway);
+  if (phase == GATEWAY_FLUSHING) gateway->flush_until_ns = clock_now_ns() + FLUSH_LIMIT_NS;
+  atomic_store(&gateway->reached, phase);
+}
+
+static bool output_waits(struct gateway *gateway) {
+  for (uint32_t i = 0; i < gateway->slab.used; i++) {
+    struct session *session = slab_at(&gateway->slab, i);
+    if (session->state != SESSION_FREE && stream_pending(&session->stream)) return true;
+  }
+  return false;
+}
+
+static void flush(struct gateway *gateway) {
+  take_results(gateway);
+  loop_turn(gateway->loop, 0);
+  while (output_waits(gateway) && clock_now_ns() < gateway->flush_until_ns)
+    loop_turn(gateway->loop, clock_now_ns() + 10 * NS_PER_MS);
+  for_each_session(gateway, close_now);
+  loop_turn(gateway->loop, 0);
+}
+
+static void *run(void *context) {
+  struct gateway *gateway = context;
+  pthread_setname_np(pthread_self(), "gateway");
+  while (atomic_load(&gateway->reached) != GATEWAY_FLUSHING)
+    loop_turn(gateway->loop, clock_now_ns() + TURN_NS);
+  flush(gateway);
+  return NULL;
+}
+
+void gateway_enter(struct gateway *gateway, enum gateway_phase phase) {
+  atomic_store(&gateway->phase, phase);
+  if (!gateway->started) return;
+  uint64_t one = 1;
+  while (write(gateway->control_watch.fd, &one, sizeof one) < 0 && errno == EINTR)
+    ;
+}
+
+void gateway_wait(struct gateway *gateway, enum gateway_phase phase) {
+  if (!gateway->started) return;
+  if (phase == GATEWAY_FLUSHING) {
+    pthread_join(gateway->thread, NULL);
+    gateway->started = false;
+    return;
+  }
+  while (atomic_load(&gateway->reached) < (int)phase)
+    usleep(500);
+}
+
+/* ---- Life ---- */
+
+static void accepted(struct listener *listener, int fd, const struct address *peer) {
+  (void)peer;
+  session_accept((struct gateway *)((char *)listener - offsetof(struct gateway, listener)), fd);
+}
+
+static enum status watch_events(struct gateway *gateway, struct err *err) {
+  int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return err_set(err, STATUS_IO, "eventfd: %s", strerror(errno));
+  gateway->control_watch.ready = control_ready;
+  gateway->port_watch.ready = port_ready;
+  enum status status = loop_watch(gateway->loop, &gateway->control_watch, fd, EPOLLIN, err);
+  if (status != STATUS_OK) {
+    close(fd);
+    return status;
+  }
+  return loop_watch(gateway->loop, &gateway->port_watch, gateway->port.event_fd, EPOLLIN, err);
+}
+
+enum status gateway_listen(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
+    struct address *address, struct err *err) {
+  gateway->core = core;
+  gateway->metrics = metrics;
+  const struct server_config *config = gateway->config;
+  enum status status = loop_create(&gateway->loop, err);
+  if (status == STATUS_OK) status = watch_events(gateway, err);
+  if (status == STATUS_OK && config->tls_certificate) {
+    status = tls_server_context(&gateway->tls, config->tls_certificate, config->tls_key, err);
+  }
+  if (status != STATUS_OK) return status;
+  gateway->listener.accepted = accepted;
+  status = listener_open(&gateway->listener, gateway->loop, address, err);
+  gateway->listening = status == STATUS_OK;
+  return status;
+}
+
+enum status gateway_run(struct gateway *gateway, struct err *err) {
+  int error = pthread_create(&gateway->thread, NULL, run, gateway);
+  if (error) return err_set(err, STATUS_IO, "starting a gateway thread: %s", strerror(error));
+  gateway->started = true;
+  return STATUS_OK;
+}
+
+void gateway_free(struct gateway *gateway) {
+  if (gateway->listening) listener_close(&gateway->listener);
+  gateway->listening = false;
+  if (gateway->loop) {
+    int control = gateway->control_watch.fd;
+    if (control >= 0) loop_unwatch(gateway->loop, &gateway->control_watch);
+    if (control >= 0) close(control);
+    if (gateway->port_watch.fd >= 0) loop_unwatch(gateway->loop, &gateway->port_watch);
+    loop_destroy(gateway->loop);
+  }
+  gateway->loop = NULL;
+  tls_context_free(gateway->tls);
+  gateway->tls = NULL;
+  slab_free(&gateway->slab);
+  for (struct out *out = gateway->port.event_fd < 0 ? NULL : gateway_port_take(&gateway->port); out;) {
+    struct out *next = out->next;
+    out_free(out);
+    out = next;
+  }
+  if (gateway->port.event_fd >= 0) gateway_port_close(&gateway->port);
+  gateway->port.event_fd = -1;
+}

@@ -1,0 +1,61 @@
+/* A gateway: one thread with one event loop, its own listener on the shared WebSocket port (SO_REUSEPORT) and a slab
+ * of sessions. It turns frames into requests to the core and the core's results into frames (session.h). Everything
+ * here belongs to the gateway's thread but the port, the statistics and the phase. */
+#ifndef MUSTER_SERVER_GATEWAY_H
+#define MUSTER_SERVER_GATEWAY_H
+
+#include "base/rng.h"
+#include "net/stream.h"
+#include "net/tls.h"
+#include "server/core.h"
+#include "server/metrics.h"
+#include "server/server.h"
+#include "server/slab.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum gateway_phase {
+  GATEWAY_RUNNING,
+  GATEWAY_DRAINING, /* accepts and reads no more; nothing is posted to the core from now on */
+  GATEWAY_FLUSHING, /* the core has ended: writes what is left, closes every session, ends */
+};
+
+struct gateway {
+  const struct server_config *config;
+  struct core *core;
+  const struct metrics_source *metrics;
+  struct gateway_port port;
+  struct loop *loop;
+  struct listener listener;
+  struct tls_context *tls;
+  struct watch port_watch;    /* results of the core */
+  struct watch control_watch; /* a new phase */
+  struct slab slab;
+  struct gateway_stats stats;
+  struct rng rng;
+  uint64_t request_interval_ns; /* one token of the limiter */
+  uint16_t number;
+  pthread_t thread;
+  bool started, listening;
+  atomic_int phase;   /* asked for */
+  atomic_int reached; /* acted upon */
+  uint64_t flush_until_ns;
+};
+
+/* Opens the port to the core; nothing else runs yet. The gateway must stay where it is. */
+enum status gateway_init(struct gateway *gateway, uint16_t number, const struct server_config *config, struct err *err);
+
+/* Opens the loop and the listener (address as in listener_open). */
+enum status gateway_listen(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
+    struct address *address, struct err *err);
+enum status gateway_run(struct gateway *gateway, struct err *err);
+
+/* Asks for a phase; gateway_wait returns once the gateway has acted upon it (the thread has ended for FLUSHING). */
+void gateway_enter(struct gateway *gateway, enum gateway_phase phase);
+void gateway_wait(struct gateway *gateway, enum gateway_phase phase);
+
+/* Gives back everything; the thread must have ended or never have run. */
+void gateway_free(struct gateway *gateway);
+
+#endif

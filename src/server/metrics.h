@@ -1,0 +1,38 @@
+/* What musterd counts about itself, and the JSON snapshot of it (GET /metrics). */
+#ifndef MUSTER_SERVER_METRICS_H
+#define MUSTER_SERVER_METRICS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct core;
+struct gateway;
+
+/* Written by one gateway thread, read by anyone. */
+struct gateway_stats {
+  atomic_uint_fast64_t connections; /* open now */
+  atomic_uint_fast64_t sessions;    /* logged in now */
+  atomic_uint_fast64_t accepted, upgraded, logins, login_failures, frames_in, publishes, queries, acks_in, pushes,
+      notices, notices_coalesced, copies, states, states_dropped, rate_limited, protocol_errors, deadlines,
+      slow_readers_dropped, kicked, pauses;
+};
+
+static inline void stat_add(atomic_uint_fast64_t *counter, uint64_t count) {
+  atomic_fetch_add_explicit(counter, count, memory_order_relaxed);
+}
+static inline void stat_sub(atomic_uint_fast64_t *counter, uint64_t count) {
+  atomic_fetch_sub_explicit(counter, count, memory_order_relaxed);
+}
+
+struct metrics_source {
+  struct gateway *gateways;
+  uint32_t gateway_count;
+  const struct core *core;
+  const char *data_dir;
+  uint64_t started_ns;
+};
+
+/* The snapshot as JSON text, to be freed; NULL when memory is out. */
+char *metrics_json(const struct metrics_source *source);
+
+#endif
