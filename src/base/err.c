@@ -22,7 +22,8 @@ enum status err_prefix(struct err *err, const char *format, ...) {
   int used = vsnprintf(err->text, sizeof err->text, format, args);
   va_end(args);
   if (used >= 0 && (size_t)used < sizeof err->text) {
-    snprintf(err->text + used, sizeof err->text - (size_t)used, ": %s", old);
+    int room = (int)sizeof err->text - used;
+    snprintf(err->text + used, (size_t)room, ": %.*s", room > 3 ? room - 3 : 0, old);
   }
   return err->status;
 }
