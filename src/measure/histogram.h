@@ -26,22 +26,28 @@ struct histogram {
   uint64_t counters[HISTOGRAM_COUNTERS];
 };
 
+/* Empties memory of any content. */
 void histogram_reset(struct histogram *h);
+/* Empties a valid histogram by touching only the counters between its minimum and maximum: cheap between sends. */
+void histogram_clear(struct histogram *h);
 void histogram_record(struct histogram *h, int64_t value_ns);
 void histogram_record_many(struct histogram *h, int64_t value_ns, uint64_t times);
 /* Adds from to into. */
 void histogram_merge(struct histogram *into, const struct histogram *from);
 
 /* The value at or below which `percentile` (0..100) of the values lie: the highest value that its bucket stands
- * for, never above the exact maximum; 0 while empty. As HdrHistogram's getValueAtPercentile. */
+ * for, never above the exact maximum; the exact minimum for 0; 0 while empty. As HdrHistogram's getValueAtPercentile.
+ */
 int64_t histogram_percentile(const struct histogram *h, double percentile);
-double histogram_mean(const struct histogram *h);
+double histogram_mean(const struct histogram *h); /* exact */
+/* Standard deviation of the population, from the middle of each bucket. */
 double histogram_stddev(const struct histogram *h);
 
 /* How many values lie beyond the percentile's rank; a percentile with fewer than 10 is marked in reports. */
 uint64_t histogram_beyond(const struct histogram *h, double percentile);
 
-/* The index of a value's counter, and the lowest and highest value that a counter stands for. */
+/* The index of a value's counter (of a value from 0 to HISTOGRAM_MAX_NS), and the lowest and highest value that a
+ * counter stands for. */
 uint32_t histogram_index(int64_t value_ns);
 int64_t histogram_lowest(uint32_t index);
 int64_t histogram_highest(uint32_t index);

@@ -6,8 +6,8 @@
  * A recipient has a row of one bit per message of each sender that addresses it (its streams), and the highest
  * sequence seen on each; a row is written only by the recipient's worker. With fan-out each slot also keeps its
  * first and last delivery (atomic minimum and maximum, since recipients of several workers write there).
- * Memory: 16 B a slot (+ 16 B with fan-out), 1 bit a pair, 4 B a stream; 20 million ring pairs take 325 MB,
- * 20 million group pairs of 1,000 members 4 MB. */
+ * Memory: 16 B a slot (+ 16 B with fan-out), 1 bit a pair, 4 B a stream, 48 B a recipient; 20 million ring pairs
+ * take 325 MB, 20 million group pairs of 1,000 members 4 MB. A mapping belongs to one process and its forks. */
 #ifndef MUSTER_MEASURE_LEDGER_H
 #define MUSTER_MEASURE_LEDGER_H
 
@@ -40,8 +40,8 @@ struct ledger; /* opaque: lies wholly inside the memory given to ledger_init */
 /* Bytes that ledger_init needs for a plan; SIZE_MAX when that does not fit an address space. */
 size_t ledger_size(const struct ledger_plan *plan);
 
-/* Lays a ledger out in zeroed, 64-byte aligned memory of ledger_size bytes. t0_ns: start of the phase; times in
- * the ledger are offsets from it and may reach 4 hours. */
+/* Lays a ledger out in zeroed, 64-byte aligned memory of ledger_size bytes; NULL when ledger_size is SIZE_MAX.
+ * t0_ns: start of the phase; times in the ledger are offsets from it and may reach 4 hours. */
 struct ledger *ledger_init(void *memory, const struct ledger_plan *plan);
 void ledger_start(struct ledger *ledger, uint64_t t0_ns);
 
@@ -65,20 +65,27 @@ enum delivery { DELIVERY_FIRST, DELIVERY_REORDERED, DELIVERY_DUPLICATE, DELIVERY
 enum delivery ledger_delivered(
     struct ledger *ledger, uint32_t recipient, uint32_t sender, uint32_t sequence, uint64_t now_ns);
 
-/* When a recipient could hear: from established to dropped. Set by its worker; a recipient that was never
- * established expects nothing. A dropped recipient expects only what was written before the drop. */
+/* When a recipient could hear: from established to dropped, times and again. Set by its worker; a recipient that was
+ * never established expects nothing, and none expects what was written before it was established or after a drop.
+ * Reconnects are kept apart until there were as many as recipients; after that the gaps count as heard, so that a
+ * loss may be overstated and is never hidden. */
 void ledger_established(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 
 /* After all workers have ended: walks every slot and every addressed recipient, and adds expected, observed, lost
- * and unacked_delivered to tally->deliveries. Publishes still unanswered must have been timed out before.
- * With has_acks false, attempted publishes count as acked. With fan-out, a publish whose every expected delivery
- * came is recorded (scheduled to first / to last recipient) in first and complete, which may be NULL. */
+ * and unacked_delivered to tally->deliveries; deliveries of publishes that were never attempted, or to a recipient
+ * that could not hear when they were written, are added to unexpected. Publishes still unanswered must have been
+ * timed out before. With has_acks false, attempted publishes count as acked. With fan-out (plan.fan_out above 1), a
+ * publish whose every expected delivery came is recorded (scheduled to first / to last recipient) in first and
+ * complete, which may be NULL. */
 void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
     struct histogram *complete);
 
-/* Expected deliveries so far minus observed ones would need a walk; this is the cheap live estimate that the grace
- * phase uses: true when every acked publish has all its deliveries. Called by the control process. */
-bool ledger_is_complete(const struct ledger *ledger, bool has_acks);
+/* For the grace phase, when nothing more is attempted: true when every attempted publish is answered (has_acks) and
+ * every acked one has all its expected deliveries. Never true too early. Each call goes on where the last one
+ * stopped, at the first missing delivery or after 2 million pairs (some ten milliseconds), so that all calls
+ * together cost one walk; a phase of 20 million pairs is known to be complete after 10 calls. Called by the control
+ * process only, always with the same has_acks. */
+bool ledger_is_complete(struct ledger *ledger, bool has_acks);
 
 #endif

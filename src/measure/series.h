@@ -38,11 +38,13 @@ struct series {
   uint64_t rows[][SERIES_COLUMNS];
 };
 
+/* A series has one row at least. series_init takes zeroed, 64-byte aligned memory of series_size bytes. */
 size_t series_size(uint32_t seconds);
 struct series *series_init(void *memory, uint32_t seconds);
 void series_start(struct series *series, uint64_t t0_ns);
 
-/* Events before t0 or beyond the last row are counted in the first and last row. */
+/* Events before t0 or beyond the last row are counted in the first and last row. A value of a second whose place in
+ * the ring is taken by a later one is left out of the series. */
 void series_count(struct series *series, enum series_column column, uint64_t now_ns, uint64_t count);
 void series_record(struct series *series, enum series_clock clock, uint64_t now_ns, int64_t value_ns);
 

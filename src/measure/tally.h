@@ -57,7 +57,7 @@ struct tally {
     struct codes unsent, rejected, timed_out;
   } publishes;
   struct {
-    uint64_t expected, observed, lost; /* expected and lost are filled by ledger_settle */
+    uint64_t expected, observed, lost; /* filled by ledger_settle */
     uint64_t duplicate, reordered, corrupt, unexpected, late, unacked_delivered;
   } deliveries;
   uint64_t bytes_sent, bytes_received;
@@ -65,7 +65,8 @@ struct tally {
 
 void tally_merge(struct tally *into, const struct tally *from);
 
-/* Checks every identity of methodology.md; has_acks is false for a protocol without ACKs.
+/* Checks every identity of methodology.md; has_acks is false for a protocol without ACKs, where acked, rejected and
+ * timed_out must be 0. Checks too that no more was dropped, late or reordered than there was.
  * A broken one is a bug in muster: the error spells it with its numbers. */
 enum status tally_check(const struct tally *tally, bool has_acks, struct err *err);
 

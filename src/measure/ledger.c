@@ -1,0 +1,345 @@
+#include "measure/ledger.h"
+
+#include <stdatomic.h>
+
+#define ALIGNMENT 64
+#define OFFSET_BITS 44 /* of nanoseconds: 4.8 hours */
+#define OFFSET_MAX ((UINT64_C(1) << OFFSET_BITS) - 1)
+#define PAIRS_PER_CALL (UINT32_C(1) << 21) /* of ledger_is_complete: some ten milliseconds */
+
+enum state { NEVER_SENT, PENDING, ACKED, REJECTED, TIMED_OUT };
+
+struct slot {
+  _Atomic uint64_t scheduled; /* state above, offset from t0 in the lower OFFSET_BITS */
+  _Atomic uint64_t written;   /* offset from t0 */
+};
+
+/* Offsets from t0, plus one; 0: no delivery yet. */
+struct span {
+  _Atomic uint64_t first;
+  _Atomic uint64_t last;
+};
+
+/* From established to dropped in clock_now_ns time; 0: not yet. */
+struct hearing {
+  _Atomic uint64_t from_ns;
+  _Atomic uint64_t to_ns;
+  _Atomic uint64_t earlier; /* 1 + index in the pool of the hearing before a reconnect; 0: none */
+};
+
+struct ledger {
+  struct ledger_plan plan;
+  uint64_t row_words;
+  struct slot *slots;
+  struct span *spans; /* NULL without fan-out */
+  _Atomic uint64_t *rows;
+  uint32_t *highest; /* 1 + the highest sequence seen on a stream */
+  struct hearing *hearings;
+  struct hearing *pool; /* as many as recipients */
+  _Atomic uint64_t t0_ns;
+  _Alignas(ALIGNMENT) _Atomic uint64_t pool_used;
+  /* Where ledger_is_complete goes on; only the control process touches it. */
+  _Alignas(ALIGNMENT) uint64_t checked_slots;
+  uint32_t checked_recipients;
+};
+
+struct layout {
+  size_t spans, slots, rows, highest, hearings, pool, total;
+  uint64_t row_words;
+};
+
+/* Puts an array behind the ones before it; false when the address space ends. */
+static bool place(size_t *total, size_t *offset, uint64_t count, uint64_t each) {
+  size_t bytes;
+  *offset = *total;
+  if (__builtin_mul_overflow(count, each, &bytes)) return false;
+  if (__builtin_add_overflow(bytes, (size_t)ALIGNMENT - 1, &bytes)) return false;
+  return !__builtin_add_overflow(*total, bytes & ~((size_t)ALIGNMENT - 1), total);
+}
+
+static bool lay_out(const struct ledger_plan *plan, struct layout *out) {
+  if (plan->slots && plan->senders == 0) return false;
+  uint64_t sequences = plan->senders ? plan->slots / plan->senders + (plan->slots % plan->senders != 0) : 0;
+  uint64_t bits;
+  uint64_t words;
+  if (sequences > UINT32_MAX || __builtin_mul_overflow(sequences, (uint64_t)plan->streams, &bits)) return false;
+  out->row_words = bits / 64 + (bits % 64 != 0);
+  if (__builtin_mul_overflow(out->row_words, (uint64_t)plan->recipients, &words)) return false;
+  uint64_t streams = (uint64_t)plan->recipients * plan->streams;
+  size_t head;
+  out->total = 0;
+  return place(&out->total, &head, 1, sizeof(struct ledger)) &&
+         place(&out->total, &out->slots, plan->slots, sizeof(struct slot)) &&
+         place(&out->total, &out->spans, plan->fan_out > 1 ? plan->slots : 0, sizeof(struct span)) &&
+         place(&out->total, &out->rows, words, sizeof(uint64_t)) &&
+         place(&out->total, &out->highest, streams, sizeof(uint32_t)) &&
+         place(&out->total, &out->hearings, plan->recipients, sizeof(struct hearing)) &&
+         place(&out->total, &out->pool, plan->recipients, sizeof(struct hearing));
+}
+
+size_t ledger_size(const struct ledger_plan *plan) {
+  struct layout layout;
+  return lay_out(plan, &layout) ? layout.total : SIZE_MAX;
+}
+
+struct ledger *ledger_init(void *memory, const struct ledger_plan *plan) {
+  struct layout layout;
+  if (!lay_out(plan, &layout)) return NULL;
+  struct ledger *ledger = memory;
+  char *base = memory;
+  ledger->plan = *plan;
+  ledger->row_words = layout.row_words;
+  ledger->slots = (struct slot *)(void *)(base + layout.slots);
+  ledger->spans = plan->fan_out > 1 ? (struct span *)(void *)(base + layout.spans) : NULL;
+  ledger->rows = (_Atomic uint64_t *)(void *)(base + layout.rows);
+  ledger->highest = (uint32_t *)(void *)(base + layout.highest);
+  ledger->hearings = (struct hearing *)(void *)(base + layout.hearings);
+  ledger->pool = (struct hearing *)(void *)(base + layout.pool);
+  return ledger;
+}
+
+static uint64_t load(const _Atomic uint64_t *value) {
+  return atomic_load_explicit(value, memory_order_acquire);
+}
+
+static void store(_Atomic uint64_t *value, uint64_t to) {
+  atomic_store_explicit(value, to, memory_order_release);
+}
+
+void ledger_start(struct ledger *ledger, uint64_t t0_ns) {
+  store(&ledger->t0_ns, t0_ns);
+}
+
+static uint64_t offset_of(const struct ledger *ledger, uint64_t ns) {
+  uint64_t t0 = load(&ledger->t0_ns);
+  if (ns <= t0) return 0;
+  return ns - t0 < OFFSET_MAX ? ns - t0 : OFFSET_MAX;
+}
+
+static enum state state_of(const struct ledger *ledger, uint64_t slot) {
+  return (enum state)(load(&ledger->slots[slot].scheduled) >> OFFSET_BITS);
+}
+
+void ledger_attempted(struct ledger *ledger, uint64_t slot, uint64_t scheduled_ns, uint64_t written_ns) {
+  if (slot >= ledger->plan.slots || state_of(ledger, slot) != NEVER_SENT) return;
+  store(&ledger->slots[slot].written, offset_of(ledger, written_ns));
+  store(&ledger->slots[slot].scheduled, (uint64_t)PENDING << OFFSET_BITS | offset_of(ledger, scheduled_ns));
+}
+
+static bool answer(struct ledger *ledger, uint64_t slot, enum state state) {
+  if (!ledger_pending(ledger, slot)) return false;
+  uint64_t offset = load(&ledger->slots[slot].scheduled) & OFFSET_MAX;
+  store(&ledger->slots[slot].scheduled, (uint64_t)state << OFFSET_BITS | offset);
+  return true;
+}
+
+bool ledger_acked(struct ledger *ledger, uint64_t slot) {
+  return answer(ledger, slot, ACKED);
+}
+
+bool ledger_rejected(struct ledger *ledger, uint64_t slot) {
+  return answer(ledger, slot, REJECTED);
+}
+
+bool ledger_timed_out(struct ledger *ledger, uint64_t slot) {
+  return answer(ledger, slot, TIMED_OUT);
+}
+
+uint64_t ledger_scheduled_ns(const struct ledger *ledger, uint64_t slot) {
+  if (slot >= ledger->plan.slots) return 0;
+  return load(&ledger->t0_ns) + (load(&ledger->slots[slot].scheduled) & OFFSET_MAX);
+}
+
+uint64_t ledger_written_ns(const struct ledger *ledger, uint64_t slot) {
+  if (slot >= ledger->plan.slots) return 0;
+  return load(&ledger->t0_ns) + load(&ledger->slots[slot].written);
+}
+
+bool ledger_pending(const struct ledger *ledger, uint64_t slot) {
+  return slot < ledger->plan.slots && state_of(ledger, slot) == PENDING;
+}
+
+static void note_span(struct span *span, uint64_t offset) {
+  uint64_t mark = offset + 1;
+  uint64_t first = load(&span->first);
+  while ((first == 0 || mark < first) && !atomic_compare_exchange_weak(&span->first, &first, mark)) {
+  }
+  uint64_t last = load(&span->last);
+  while (mark > last && !atomic_compare_exchange_weak(&span->last, &last, mark)) {
+  }
+}
+
+/* The stream of a pair, or -1 when recipient is not addressed by sender. */
+static int64_t stream_of(const struct ledger *ledger, uint32_t sender, uint32_t recipient) {
+  const struct ledger_plan *plan = &ledger->plan;
+  if (recipient >= plan->recipients) return -1;
+  int32_t stream = plan->stream(plan->topology, sender, recipient);
+  return stream >= 0 && (uint32_t)stream < plan->streams ? stream : -1;
+}
+
+/* Streams lie interleaved in a row, so that a row is filled from its front as the phase goes on. */
+static uint64_t bit_of(const struct ledger *ledger, int64_t stream, uint64_t sequence) {
+  return sequence * ledger->plan.streams + (uint64_t)stream;
+}
+
+static bool was_seen(const struct ledger *ledger, uint32_t recipient, int64_t stream, uint64_t sequence) {
+  uint64_t bit = bit_of(ledger, stream, sequence);
+  const _Atomic uint64_t *row = ledger->rows + recipient * ledger->row_words;
+  return load(&row[bit / 64]) >> bit % 64 & 1;
+}
+
+/* A row has one writer, so a plain load and store will do. False when the bit was set. */
+static bool mark_seen(struct ledger *ledger, uint32_t recipient, int64_t stream, uint64_t sequence) {
+  uint64_t bit = bit_of(ledger, stream, sequence);
+  _Atomic uint64_t *word = ledger->rows + recipient * ledger->row_words + bit / 64;
+  uint64_t old = load(word);
+  uint64_t mask = UINT64_C(1) << bit % 64;
+  if (old & mask) return false;
+  store(word, old | mask);
+  return true;
+}
+
+enum delivery ledger_delivered(
+    struct ledger *ledger, uint32_t recipient, uint32_t sender, uint32_t sequence, uint64_t now_ns) {
+  if (sender >= ledger->plan.senders) return DELIVERY_UNEXPECTED;
+  uint64_t slot = (uint64_t)sequence * ledger->plan.senders + sender;
+  if (slot >= ledger->plan.slots) return DELIVERY_UNEXPECTED;
+  int64_t stream = stream_of(ledger, sender, recipient);
+  if (stream < 0) return DELIVERY_UNEXPECTED;
+  if (!mark_seen(ledger, recipient, stream, sequence)) return DELIVERY_DUPLICATE;
+
+  if (ledger->spans) note_span(&ledger->spans[slot], offset_of(ledger, now_ns));
+  uint32_t *highest = &ledger->highest[(uint64_t)recipient * ledger->plan.streams + (uint64_t)stream];
+  if (sequence < *highest) return DELIVERY_REORDERED;
+  *highest = sequence + 1;
+  return DELIVERY_FIRST;
+}
+
+/* Moves the ended hearing of a recipient to the pool; false when the pool is used up. */
+static bool keep_earlier(struct ledger *ledger, struct hearing *hearing) {
+  uint64_t place = atomic_fetch_add_explicit(&ledger->pool_used, 1, memory_order_relaxed);
+  if (place >= ledger->plan.recipients) return false;
+  struct hearing *kept = &ledger->pool[place];
+  store(&kept->from_ns, load(&hearing->from_ns));
+  store(&kept->to_ns, load(&hearing->to_ns));
+  store(&kept->earlier, load(&hearing->earlier));
+  store(&hearing->earlier, place + 1);
+  return true;
+}
+
+void ledger_established(struct ledger *ledger, uint32_t recipient, uint64_t now_ns) {
+  if (recipient >= ledger->plan.recipients) return;
+  struct hearing *hearing = &ledger->hearings[recipient];
+  uint64_t from = load(&hearing->from_ns);
+  if (from && load(&hearing->to_ns) == 0) return;
+  if (from && !keep_earlier(ledger, hearing)) {
+    store(&hearing->to_ns, 0); /* the gap counts as heard: a loss may then be overstated, never hidden */
+    return;
+  }
+  store(&hearing->from_ns, now_ns ? now_ns : 1);
+  store(&hearing->to_ns, 0);
+}
+
+void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns) {
+  if (recipient >= ledger->plan.recipients) return;
+  struct hearing *hearing = &ledger->hearings[recipient];
+  if (load(&hearing->from_ns) == 0 || load(&hearing->to_ns) != 0) return;
+  store(&hearing->to_ns, now_ns ? now_ns : 1);
+}
+
+static bool could_hear(const struct ledger *ledger, uint32_t recipient, uint64_t written_ns) {
+  const struct hearing *hearing = &ledger->hearings[recipient];
+  for (;;) {
+    uint64_t from = load(&hearing->from_ns);
+    uint64_t to = load(&hearing->to_ns);
+    if (from && from <= written_ns && (to == 0 || written_ns < to)) return true;
+    uint64_t earlier = load(&hearing->earlier);
+    if (earlier == 0) return false;
+    hearing = &ledger->pool[earlier - 1];
+  }
+}
+
+/* One publish as the settlement sees it. */
+struct publish {
+  uint64_t slot;
+  uint64_t written_ns;
+  uint32_t sender;
+  uint32_t recipients;
+  enum state state;
+  bool counts; /* its deliveries are expected */
+};
+
+static struct publish publish_of(const struct ledger *ledger, uint64_t slot, bool has_acks) {
+  struct publish publish = {.slot = slot, .state = state_of(ledger, slot)};
+  publish.counts = has_acks ? publish.state == ACKED : publish.state != NEVER_SENT;
+  publish.written_ns = ledger_written_ns(ledger, slot);
+  publish.sender = (uint32_t)(slot % ledger->plan.senders);
+  publish.recipients = ledger->plan.recipients_of(ledger->plan.topology, publish.sender);
+  return publish;
+}
+
+/* What is known of one recipient of a publish. */
+struct pair {
+  bool addressed, seen, expected;
+};
+
+static struct pair pair_of(const struct ledger *ledger, const struct publish *publish, uint32_t i) {
+  struct pair pair = {0};
+  uint32_t recipient = ledger->plan.recipient(ledger->plan.topology, publish->sender, i);
+  int64_t stream = stream_of(ledger, publish->sender, recipient);
+  if (stream < 0) return pair;
+  pair.addressed = true;
+  pair.seen = was_seen(ledger, recipient, stream, publish->slot / ledger->plan.senders);
+  pair.expected = publish->counts && could_hear(ledger, recipient, publish->written_ns);
+  return pair;
+}
+
+static void record_span(const struct ledger *ledger, uint64_t slot, struct histogram *first, struct histogram *last) {
+  uint64_t scheduled = load(&ledger->slots[slot].scheduled) & OFFSET_MAX;
+  const struct span *span = &ledger->spans[slot];
+  if (first) histogram_record(first, (int64_t)(load(&span->first) - 1) - (int64_t)scheduled);
+  if (last) histogram_record(last, (int64_t)(load(&span->last) - 1) - (int64_t)scheduled);
+}
+
+void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
+    struct histogram *complete) {
+  for (uint64_t slot = 0; slot < ledger->plan.slots; slot++) {
+    struct publish publish = publish_of(ledger, slot, has_acks);
+    uint64_t expected = 0;
+    uint64_t observed = 0;
+    for (uint32_t i = 0; i < publish.recipients; i++) {
+      struct pair pair = pair_of(ledger, &publish, i);
+      if (pair.expected) {
+        expected++;
+        observed += pair.seen;
+      } else if (pair.seen && !publish.counts && publish.state != NEVER_SENT) {
+        tally->deliveries.unacked_delivered++;
+      } else if (pair.seen) {
+        tally->deliveries.unexpected++;
+      }
+    }
+    tally->deliveries.expected += expected;
+    tally->deliveries.observed += observed;
+    tally->deliveries.lost += expected - observed;
+    if (ledger->spans && expected && observed == expected) record_span(ledger, slot, first, complete);
+  }
+}
+
+bool ledger_is_complete(struct ledger *ledger, bool has_acks) {
+  uint32_t budget = PAIRS_PER_CALL;
+  while (ledger->checked_slots < ledger->plan.slots) {
+    struct publish publish = publish_of(ledger, ledger->checked_slots, has_acks);
+    if (has_acks && publish.state == PENDING) return false;
+    uint32_t pairs = publish.counts ? publish.recipients : 0;
+    while (ledger->checked_recipients < pairs) {
+      struct pair pair = pair_of(ledger, &publish, ledger->checked_recipients);
+      if (pair.expected && !pair.seen) return false;
+      ledger->checked_recipients++;
+      if (--budget == 0) return false;
+    }
+    ledger->checked_recipients = 0;
+    ledger->checked_slots++;
+    if (pairs == 0 && --budget == 0) return false;
+  }
+  return true;
+}
