@@ -29,24 +29,24 @@ static double seconds(uint64_t ns) {
 
 static void write_tool(struct json_writer *w) {
   json_open_object(w, "muster");
-  json_text(w, "version", MUSTER_VERSION);
-  json_text(w, "commit", MUSTER_COMMIT);
-  json_bool(w, "dirty", MUSTER_DIRTY);
+  json_put_text(w, "version", MUSTER_VERSION);
+  json_put_text(w, "commit", MUSTER_COMMIT);
+  json_put_bool(w, "dirty", MUSTER_DIRTY);
   json_close_object(w);
 }
 
 static void write_verdict(struct json_writer *w, const struct report *r) {
   json_open_object(w, "verdict");
-  json_text(w, "result", r->verdict == VERDICT_VALID ? "valid" : "invalid");
+  json_put_text(w, "result", r->verdict == VERDICT_VALID ? "valid" : "invalid");
   json_open_array(w, "reasons");
   for (uint32_t i = 0; i < r->reasons; i++)
-    json_text(w, NULL, r->reason[i]);
+    json_put_text(w, NULL, r->reason[i]);
   json_close_array(w);
   json_open_object(w, "bounds");
-  json_int(w, "schedule_lag_p99_ns", VERDICT_LAG_P99_NS);
-  json_double(w, "worker_busy_share", VERDICT_BUSY_SHARE);
-  json_double(w, "clock_gap_share", VERDICT_GAP_SHARE);
-  json_double(w, "achieved_share", VERDICT_ACHIEVED_SHARE);
+  json_put_int(w, "schedule_lag_p99_ns", VERDICT_LAG_P99_NS);
+  json_put_double(w, "worker_busy_share", VERDICT_BUSY_SHARE);
+  json_put_double(w, "clock_gap_share", VERDICT_GAP_SHARE);
+  json_put_double(w, "achieved_share", VERDICT_ACHIEVED_SHARE);
   json_close_object(w);
   json_close_object(w);
 }
@@ -55,102 +55,102 @@ static void write_workload(struct json_writer *w, const struct workload *l) {
   char seed[24];
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)l->seed);
   json_open_object(w, "workload");
-  json_text(w, "name", l->name);
-  json_text(w, "load_model", "open");
-  json_text(w, "topology", topology_name(l->topology));
-  json_uint(w, "clients", l->clients);
-  json_uint(w, "senders", l->senders);
-  json_double(w, "rate_per_second", l->rate_per_sec);
-  json_text(w, "arrivals", arrivals_name(l->arrivals));
-  json_double(w, "warmup_s", seconds(l->warmup_ns));
-  json_double(w, "duration_s", seconds(l->duration_ns));
-  json_double(w, "delivery_grace_s", seconds(l->grace_ns));
-  json_double(w, "setup_deadline_s", seconds(l->setup_deadline_ns));
-  json_double(w, "connect_deadline_s", seconds(l->connect_deadline_ns));
-  json_double(w, "ack_timeout_s", seconds(l->ack_timeout_ns));
-  json_double(w, "teardown_deadline_s", seconds(l->teardown_deadline_ns));
-  json_uint(w, "payload_bytes", l->payload_bytes);
-  json_uint(w, "connect_concurrency", l->connect_concurrency);
-  json_uint(w, "setup_concurrency", l->setup_concurrency);
-  json_uint(w, "workers", l->workers);
-  json_text(w, "seed", seed);
-  json_bool(w, "store_messages", l->store);
-  json_bool(w, "count_messages", l->count);
-  json_bool(w, "obfuscate", l->obfuscate);
-  json_bool(w, "allow_non_loopback", l->allow_non_loopback);
-  json_bool(w, "allow_partial", l->allow_partial);
-  json_bool(w, "tls_insecure", l->tls_insecure);
-  json_text(w, "tls_ca_file", l->tls_ca_file);
-  json_text(w, "target", l->target);
-  json_text(w, "api_url", l->api_url);
-  json_text(w, "navigator_url", l->navigator_url);
-  json_text(w, "app_key", l->app_key);
-  json_text(w, "ack_policy", l->target ? NULL : l->ack_policy);
+  json_put_text(w, "name", l->name);
+  json_put_text(w, "load_model", "open");
+  json_put_text(w, "topology", topology_name(l->topology));
+  json_put_uint(w, "clients", l->clients);
+  json_put_uint(w, "senders", l->senders);
+  json_put_double(w, "rate_per_second", l->rate_per_sec);
+  json_put_text(w, "arrivals", arrivals_name(l->arrivals));
+  json_put_double(w, "warmup_s", seconds(l->warmup_ns));
+  json_put_double(w, "duration_s", seconds(l->duration_ns));
+  json_put_double(w, "delivery_grace_s", seconds(l->grace_ns));
+  json_put_double(w, "setup_deadline_s", seconds(l->setup_deadline_ns));
+  json_put_double(w, "connect_deadline_s", seconds(l->connect_deadline_ns));
+  json_put_double(w, "ack_timeout_s", seconds(l->ack_timeout_ns));
+  json_put_double(w, "teardown_deadline_s", seconds(l->teardown_deadline_ns));
+  json_put_uint(w, "payload_bytes", l->payload_bytes);
+  json_put_uint(w, "connect_concurrency", l->connect_concurrency);
+  json_put_uint(w, "setup_concurrency", l->setup_concurrency);
+  json_put_uint(w, "workers", l->workers);
+  json_put_text(w, "seed", seed);
+  json_put_bool(w, "store_messages", l->store);
+  json_put_bool(w, "count_messages", l->count);
+  json_put_bool(w, "obfuscate", l->obfuscate);
+  json_put_bool(w, "allow_non_loopback", l->allow_non_loopback);
+  json_put_bool(w, "allow_partial", l->allow_partial);
+  json_put_bool(w, "tls_insecure", l->tls_insecure);
+  json_put_text(w, "tls_ca_file", l->tls_ca_file);
+  json_put_text(w, "target", l->target);
+  json_put_text(w, "api_url", l->api_url);
+  json_put_text(w, "navigator_url", l->navigator_url);
+  json_put_text(w, "app_key", l->app_key);
+  json_put_text(w, "ack_policy", l->target ? NULL : l->ack_policy);
   if (l->target || l->push_window == 0) {
-    json_null(w, "push_window");
+    json_put_null(w, "push_window");
   } else {
-    json_uint(w, "push_window", l->push_window);
+    json_put_uint(w, "push_window", l->push_window);
   }
-  json_text(w, "rate_limits", l->target ? NULL : l->rate_limits ? "on" : "off");
-  json_text(w, "environment_label", l->environment_label);
-  json_text(w, "database_label", l->database_label);
+  json_put_text(w, "rate_limits", l->target ? NULL : l->rate_limits ? "on" : "off");
+  json_put_text(w, "environment_label", l->environment_label);
+  json_put_text(w, "database_label", l->database_label);
   json_close_object(w);
 }
 
 static void write_target(struct json_writer *w, const struct report_target *t) {
   json_open_object(w, "target");
-  json_text(w, "url", t->url);
-  json_text(w, "protocol", t->protocol);
-  json_text(w, "protocol_title", t->protocol_title);
-  json_text(w, "server_version", t->server_version[0] ? t->server_version : NULL);
-  json_text(w, "ack_meaning", t->ack_meaning);
-  json_text(w, "delivery_semantics", t->delivery);
-  json_text(w, "tls", t->tls[0] ? t->tls : NULL);
-  json_bool(w, "embedded", t->embedded);
-  json_bool(w, "shares_host", t->shares_host);
-  json_text(w, "ack_policy", t->ack_policy);
-  json_text(w, "rate_limits", t->rate_limits);
-  json_text(w, "storage", t->storage[0] ? t->storage : NULL);
+  json_put_text(w, "url", t->url);
+  json_put_text(w, "protocol", t->protocol);
+  json_put_text(w, "protocol_title", t->protocol_title);
+  json_put_text(w, "server_version", t->server_version[0] ? t->server_version : NULL);
+  json_put_text(w, "ack_meaning", t->ack_meaning);
+  json_put_text(w, "delivery_semantics", t->delivery);
+  json_put_text(w, "tls", t->tls[0] ? t->tls : NULL);
+  json_put_bool(w, "embedded", t->embedded);
+  json_put_bool(w, "shares_host", t->shares_host);
+  json_put_text(w, "ack_policy", t->ack_policy);
+  json_put_text(w, "rate_limits", t->rate_limits);
+  json_put_text(w, "storage", t->storage[0] ? t->storage : NULL);
   json_close_object(w);
 }
 
 static void write_limit(struct json_writer *w, const char *key, uint64_t value, uint64_t unlimited) {
   if (value == unlimited) {
-    json_null(w, key);
+    json_put_null(w, key);
   } else {
-    json_uint(w, key, value);
+    json_put_uint(w, key, value);
   }
 }
 
 static void write_environment(struct json_writer *w, const struct report_environment *e) {
   json_open_object(w, "environment");
-  json_text(w, "cpu_model", e->cpu_model);
-  json_uint(w, "logical_cpus", e->logical_cpus);
-  json_uint(w, "usable_cpus", e->usable_cpus);
-  json_uint(w, "memory_bytes", e->memory_bytes);
-  json_text(w, "kernel", e->kernel);
-  json_text(w, "os", e->os);
-  json_text(w, "hostname", e->hostname);
+  json_put_text(w, "cpu_model", e->cpu_model);
+  json_put_uint(w, "logical_cpus", e->logical_cpus);
+  json_put_uint(w, "usable_cpus", e->usable_cpus);
+  json_put_uint(w, "memory_bytes", e->memory_bytes);
+  json_put_text(w, "kernel", e->kernel);
+  json_put_text(w, "os", e->os);
+  json_put_text(w, "hostname", e->hostname);
   if (e->cgroup_cpus > 0) {
-    json_double(w, "cgroup_cpus", e->cgroup_cpus);
+    json_put_double(w, "cgroup_cpus", e->cgroup_cpus);
   } else {
-    json_null(w, "cgroup_cpus");
+    json_put_null(w, "cgroup_cpus");
   }
   write_limit(w, "cgroup_memory_bytes", e->cgroup_memory_bytes, 0);
   write_limit(w, "nofile_soft", e->nofile_soft, RLIM_INFINITY);
   write_limit(w, "nofile_hard", e->nofile_hard, RLIM_INFINITY);
-  json_text(w, "congestion_control", e->congestion_control);
+  json_put_text(w, "congestion_control", e->congestion_control);
   json_close_object(w);
 }
 
 static void write_phases(struct json_writer *w, const struct report *r) {
   json_open_object(w, "phases");
-  json_double(w, "setup_s", r->setup_s);
-  json_double(w, "connect_s", r->connect_s);
-  json_double(w, "warmup_s", r->warmup_s);
-  json_double(w, "measure_s", r->measure_s);
-  json_double(w, "grace_s", r->grace_s);
-  json_bool(w, "interrupted", r->interrupted);
+  json_put_double(w, "setup_s", r->setup_s);
+  json_put_double(w, "connect_s", r->connect_s);
+  json_put_double(w, "warmup_s", r->warmup_s);
+  json_put_double(w, "measure_s", r->measure_s);
+  json_put_double(w, "grace_s", r->grace_s);
+  json_put_bool(w, "interrupted", r->interrupted);
   json_close_object(w);
 }
 
@@ -158,22 +158,22 @@ static void write_phases(struct json_writer *w, const struct report *r) {
 static void write_codes(struct json_writer *w, const char *key, const struct codes *codes, const struct report *r) {
   char by_code[32];
   snprintf(by_code, sizeof by_code, "%s_by_code", key);
-  json_uint(w, key, codes_total(codes));
+  json_put_uint(w, key, codes_total(codes));
   json_open_array(w, by_code);
   for (uint32_t i = 0; i < codes->used; i++) {
     int32_t code = codes->entry[i].code;
     const char *name = code < 0 ? cause_name(code) : r->code_text ? r->code_text(code) : NULL;
     json_open_object(w, NULL);
-    json_int(w, "code", code);
-    json_text(w, "name", name);
-    json_uint(w, "count", codes->entry[i].count);
+    json_put_int(w, "code", code);
+    json_put_text(w, "name", name);
+    json_put_uint(w, "count", codes->entry[i].count);
     json_close_object(w);
   }
   if (codes->others) {
     json_open_object(w, NULL);
-    json_null(w, "code");
-    json_text(w, "name", "other codes");
-    json_uint(w, "count", codes->others);
+    json_put_null(w, "code");
+    json_put_text(w, "name", "other codes");
+    json_put_uint(w, "count", codes->others);
     json_close_object(w);
   }
   json_close_array(w);
@@ -181,9 +181,9 @@ static void write_codes(struct json_writer *w, const char *key, const struct cod
 
 static void write_publishes(struct json_writer *w, const struct tally *t, const struct report *r) {
   json_open_object(w, "publishes");
-  json_uint(w, "scheduled", t->publishes.scheduled);
-  json_uint(w, "attempted", t->publishes.attempted);
-  json_uint(w, "acked", t->publishes.acked);
+  json_put_uint(w, "scheduled", t->publishes.scheduled);
+  json_put_uint(w, "attempted", t->publishes.attempted);
+  json_put_uint(w, "acked", t->publishes.acked);
   write_codes(w, "rejected", &t->publishes.rejected, r);
   write_codes(w, "timed_out", &t->publishes.timed_out, r);
   write_codes(w, "unsent", &t->publishes.unsent, r);
@@ -192,33 +192,33 @@ static void write_publishes(struct json_writer *w, const struct tally *t, const 
 
 static void write_deliveries(struct json_writer *w, const struct tally *t) {
   json_open_object(w, "deliveries");
-  json_uint(w, "expected", t->deliveries.expected);
-  json_uint(w, "observed", t->deliveries.observed);
-  json_uint(w, "lost", t->deliveries.lost);
-  json_uint(w, "duplicate", t->deliveries.duplicate);
-  json_uint(w, "reordered", t->deliveries.reordered);
-  json_uint(w, "corrupt", t->deliveries.corrupt);
-  json_uint(w, "unexpected", t->deliveries.unexpected);
-  json_uint(w, "late", t->deliveries.late);
-  json_uint(w, "unacked_delivered", t->deliveries.unacked_delivered);
+  json_put_uint(w, "expected", t->deliveries.expected);
+  json_put_uint(w, "observed", t->deliveries.observed);
+  json_put_uint(w, "lost", t->deliveries.lost);
+  json_put_uint(w, "duplicate", t->deliveries.duplicate);
+  json_put_uint(w, "reordered", t->deliveries.reordered);
+  json_put_uint(w, "corrupt", t->deliveries.corrupt);
+  json_put_uint(w, "unexpected", t->deliveries.unexpected);
+  json_put_uint(w, "late", t->deliveries.late);
+  json_put_uint(w, "unacked_delivered", t->deliveries.unacked_delivered);
   json_close_object(w);
 }
 
 static void write_bytes(struct json_writer *w, const struct tally *t) {
   json_open_object(w, "bytes");
-  json_uint(w, "sent", t->bytes_sent);
-  json_uint(w, "received", t->bytes_received);
+  json_put_uint(w, "sent", t->bytes_sent);
+  json_put_uint(w, "received", t->bytes_received);
   json_close_object(w);
 }
 
 static void write_connections(struct json_writer *w, const struct report *r) {
   const struct tally *t = &r->measure;
   json_open_object(w, "connections");
-  json_uint(w, "attempted", t->connections.attempted);
-  json_uint(w, "established", t->connections.established);
+  json_put_uint(w, "attempted", t->connections.attempted);
+  json_put_uint(w, "established", t->connections.established);
   write_codes(w, "failed", &t->connections.failed, r);
   write_codes(w, "dropped", &t->connections.dropped, r);
-  json_uint(w, "reconnected", t->connections.reconnected);
+  json_put_uint(w, "reconnected", t->connections.reconnected);
   json_close_object(w);
 }
 
@@ -232,31 +232,31 @@ static void write_warmup(struct json_writer *w, const struct report *r) {
 
 static void write_rates(struct json_writer *w, const struct report *r) {
   json_open_object(w, "rates");
-  json_double(w, "asked_publishes_per_second", r->workload.rate_per_sec);
-  json_double(w, "attempts_per_second", r->attempts_per_second);
+  json_put_double(w, "asked_publishes_per_second", r->workload.rate_per_sec);
+  json_put_double(w, "attempts_per_second", r->attempts_per_second);
   if (r->has_acks) {
-    json_double(w, "acks_per_second", r->acks_per_second);
+    json_put_double(w, "acks_per_second", r->acks_per_second);
   } else {
-    json_null(w, "acks_per_second");
+    json_put_null(w, "acks_per_second");
   }
-  json_double(w, "deliveries_per_second", r->deliveries_per_second);
-  json_double(w, "connections_per_second", r->connections_per_second);
+  json_put_double(w, "deliveries_per_second", r->deliveries_per_second);
+  json_put_double(w, "connections_per_second", r->connections_per_second);
   json_close_object(w);
 }
 
 static void write_latency(struct json_writer *w, const char *name, const struct histogram *h) {
   json_open_object(w, name);
-  json_uint(w, "count", h->count);
-  json_uint(w, "overflow", h->overflow);
-  json_uint(w, "negative", h->negative);
-  json_int(w, "min_ns", h->count ? h->min_ns : 0);
-  json_int(w, "mean_ns", (int64_t)histogram_mean(h));
+  json_put_uint(w, "count", h->count);
+  json_put_uint(w, "overflow", h->overflow);
+  json_put_uint(w, "negative", h->negative);
+  json_put_int(w, "min_ns", h->count ? h->min_ns : 0);
+  json_put_int(w, "mean_ns", (int64_t)histogram_mean(h));
   for (size_t i = 0; i < PERCENTILES; i++)
-    json_int(w, percentiles[i].key, histogram_percentile(h, percentiles[i].percentile));
-  json_int(w, "max_ns", h->count ? h->max_ns : 0);
+    json_put_int(w, percentiles[i].key, histogram_percentile(h, percentiles[i].percentile));
+  json_put_int(w, "max_ns", h->count ? h->max_ns : 0);
   json_open_flat_array(w, "few_samples");
   for (size_t i = 0; i < PERCENTILES; i++) {
-    if (histogram_beyond(h, percentiles[i].percentile) < FEW_SAMPLES) json_text(w, NULL, percentiles[i].key);
+    if (histogram_beyond(h, percentiles[i].percentile) < FEW_SAMPLES) json_put_text(w, NULL, percentiles[i].key);
   }
   json_close_array(w);
   json_close_object(w);
@@ -306,7 +306,7 @@ static uint64_t cell(const struct report_second *second, size_t offset) {
 static void write_column(struct json_writer *w, const char *key, const struct report *r, size_t offset) {
   json_open_flat_array(w, key);
   for (uint32_t i = 0; i < r->seconds; i++)
-    json_uint(w, NULL, cell(&r->second[i], offset));
+    json_put_uint(w, NULL, cell(&r->second[i], offset));
   json_close_array(w);
 }
 
@@ -316,9 +316,9 @@ static void write_ns_column(
   json_open_flat_array(w, key);
   for (uint32_t i = 0; i < r->seconds; i++) {
     if (cell(&r->second[i], count_offset) == 0) {
-      json_null(w, NULL);
+      json_put_null(w, NULL);
     } else {
-      json_int(w, NULL, (int64_t)cell(&r->second[i], offset));
+      json_put_int(w, NULL, (int64_t)cell(&r->second[i], offset));
     }
   }
   json_close_array(w);
@@ -326,8 +326,8 @@ static void write_ns_column(
 
 static void write_series(struct json_writer *w, const struct report *r) {
   json_open_object(w, "series");
-  json_uint(w, "interval_s", 1);
-  json_uint(w, "rows", r->seconds);
+  json_put_uint(w, "interval_s", 1);
+  json_put_uint(w, "rows", r->seconds);
   for (size_t i = 0; i < sizeof count_columns / sizeof count_columns[0]; i++)
     write_column(w, count_columns[i].key, r, count_columns[i].offset);
   for (size_t i = 0; i < sizeof latency_columns / sizeof latency_columns[0]; i++) {
@@ -346,14 +346,14 @@ static void write_workers(struct json_writer *w, const struct report *r) {
   for (uint32_t i = 0; i < r->workers; i++) {
     const struct report_worker *worker = &r->worker[i];
     json_open_object(w, NULL);
-    json_uint(w, "clients", worker->clients);
-    json_double(w, "busy_share", worker->busy_share);
-    json_double(w, "cpu_share", worker->cpu_share);
-    json_uint(w, "clock_gaps", worker->clock_gaps);
-    json_uint(w, "clock_gap_ns", worker->clock_gap_ns);
-    json_uint(w, "longest_gap_ns", worker->longest_gap_ns);
-    json_uint(w, "rss_bytes", worker->rss_bytes);
-    json_bool(w, "died", worker->died);
+    json_put_uint(w, "clients", worker->clients);
+    json_put_double(w, "busy_share", worker->busy_share);
+    json_put_double(w, "cpu_share", worker->cpu_share);
+    json_put_uint(w, "clock_gaps", worker->clock_gaps);
+    json_put_uint(w, "clock_gap_ns", worker->clock_gap_ns);
+    json_put_uint(w, "longest_gap_ns", worker->longest_gap_ns);
+    json_put_uint(w, "rss_bytes", worker->rss_bytes);
+    json_put_bool(w, "died", worker->died);
     json_close_object(w);
   }
   json_close_array(w);
@@ -363,30 +363,30 @@ static void write_workers(struct json_writer *w, const struct report *r) {
 static void write_comparability(struct json_writer *w, const struct report *r) {
   const struct workload *l = &r->workload;
   json_open_object(w, "comparability");
-  json_text(w, "protocol", r->target.protocol);
-  json_text(w, "tls", r->target.tls[0] ? "on" : "off");
-  json_text(w, "topology", topology_name(l->topology));
-  json_uint(w, "clients", l->clients);
-  json_uint(w, "senders", l->senders);
-  json_text(w, "load_model", "open");
-  json_text(w, "arrivals", arrivals_name(l->arrivals));
-  json_double(w, "rate_per_second", l->rate_per_sec);
-  json_uint(w, "payload_bytes", l->payload_bytes);
-  json_bool(w, "store_messages", l->store);
-  json_bool(w, "count_messages", l->count);
-  json_text(w, "persistence", r->target.storage[0] ? r->target.storage : "unknown");
-  json_text(w, "ack_meaning", r->target.ack_meaning);
-  json_text(w, "ack_policy", r->target.ack_policy);
-  json_text(w, "delivery_semantics", r->target.delivery);
-  json_text(w, "rate_limits", r->target.rate_limits);
-  json_bool(w, "shares_host", r->target.shares_host);
+  json_put_text(w, "protocol", r->target.protocol);
+  json_put_text(w, "tls", r->target.tls[0] ? "on" : "off");
+  json_put_text(w, "topology", topology_name(l->topology));
+  json_put_uint(w, "clients", l->clients);
+  json_put_uint(w, "senders", l->senders);
+  json_put_text(w, "load_model", "open");
+  json_put_text(w, "arrivals", arrivals_name(l->arrivals));
+  json_put_double(w, "rate_per_second", l->rate_per_sec);
+  json_put_uint(w, "payload_bytes", l->payload_bytes);
+  json_put_bool(w, "store_messages", l->store);
+  json_put_bool(w, "count_messages", l->count);
+  json_put_text(w, "persistence", r->target.storage[0] ? r->target.storage : "unknown");
+  json_put_text(w, "ack_meaning", r->target.ack_meaning);
+  json_put_text(w, "ack_policy", r->target.ack_policy);
+  json_put_text(w, "delivery_semantics", r->target.delivery);
+  json_put_text(w, "rate_limits", r->target.rate_limits);
+  json_put_bool(w, "shares_host", r->target.shares_host);
   json_close_object(w);
 }
 
 static void write_limitations(struct json_writer *w, const struct report *r) {
   json_open_array(w, "limitations");
   for (size_t i = 0; i < sizeof r->limitations / sizeof r->limitations[0] && r->limitations[i]; i++)
-    json_text(w, NULL, r->limitations[i]);
+    json_put_text(w, NULL, r->limitations[i]);
   json_close_array(w);
 }
 
@@ -400,22 +400,22 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   struct json_writer writer = {.file = file};
   struct json_writer *w = &writer;
   json_open_object(w, NULL);
-  json_uint(w, "schema_version", REPORT_SCHEMA_VERSION);
-  json_text(w, "run_id", report->run_id);
+  json_put_uint(w, "schema_version", REPORT_SCHEMA_VERSION);
+  json_put_text(w, "run_id", report->run_id);
   write_tool(w);
-  json_text(w, "started_at", report->started_at);
-  json_text(w, "measure_started_at", report->measure_started_at[0] ? report->measure_started_at : NULL);
-  json_text(w, "measure_ended_at", report->measure_ended_at[0] ? report->measure_ended_at : NULL);
+  json_put_text(w, "started_at", report->started_at);
+  json_put_text(w, "measure_started_at", report->measure_started_at[0] ? report->measure_started_at : NULL);
+  json_put_text(w, "measure_ended_at", report->measure_ended_at[0] ? report->measure_ended_at : NULL);
   write_verdict(w, report);
   write_workload(w, &report->workload);
   write_target(w, &report->target);
   write_environment(w, &report->environment);
   write_phases(w, report);
-  json_bool(w, "has_acks", report->has_acks);
+  json_put_bool(w, "has_acks", report->has_acks);
   write_connections(w, report);
   write_publishes(w, &report->measure, report);
   write_deliveries(w, &report->measure);
-  json_double(w, "fan_out", report->fan_out);
+  json_put_double(w, "fan_out", report->fan_out);
   write_rates(w, report);
   write_bytes(w, &report->measure);
   write_latencies(w, report);

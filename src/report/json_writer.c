@@ -91,28 +91,28 @@ void json_open_flat_array(struct json_writer *w, const char *key) {
   w->flat = true;
 }
 
-void json_text(struct json_writer *w, const char *key, const char *text) {
+void json_put_text(struct json_writer *w, const char *key, const char *text) {
   if (!text) {
-    json_null(w, key);
+    json_put_null(w, key);
     return;
   }
   begin(w, key);
   quote(w->file, text);
 }
 
-void json_uint(struct json_writer *w, const char *key, uint64_t value) {
+void json_put_uint(struct json_writer *w, const char *key, uint64_t value) {
   begin(w, key);
   fprintf(w->file, "%" PRIu64, value);
 }
 
-void json_int(struct json_writer *w, const char *key, int64_t value) {
+void json_put_int(struct json_writer *w, const char *key, int64_t value) {
   begin(w, key);
   fprintf(w->file, "%" PRId64, value);
 }
 
-void json_double(struct json_writer *w, const char *key, double value) {
+void json_put_double(struct json_writer *w, const char *key, double value) {
   if (!isfinite(value)) {
-    json_null(w, key);
+    json_put_null(w, key);
     return;
   }
   char text[40];
@@ -122,12 +122,12 @@ void json_double(struct json_writer *w, const char *key, double value) {
   fputs(text, w->file);
 }
 
-void json_bool(struct json_writer *w, const char *key, bool value) {
+void json_put_bool(struct json_writer *w, const char *key, bool value) {
   begin(w, key);
   fputs(value ? "true" : "false", w->file);
 }
 
-void json_null(struct json_writer *w, const char *key) {
+void json_put_null(struct json_writer *w, const char *key) {
   begin(w, key);
   fputs("null", w->file);
 }

@@ -23,12 +23,12 @@ void json_close_array(struct json_writer *w);
 void json_open_flat_array(struct json_writer *w, const char *key);
 
 /* Bytes that are no UTF-8 come out as U+FFFD; NULL as null. */
-void json_text(struct json_writer *w, const char *key, const char *text);
-void json_uint(struct json_writer *w, const char *key, uint64_t value);
-void json_int(struct json_writer *w, const char *key, int64_t value);
+void json_put_text(struct json_writer *w, const char *key, const char *text);
+void json_put_uint(struct json_writer *w, const char *key, uint64_t value);
+void json_put_int(struct json_writer *w, const char *key, int64_t value);
 /* Enough digits to read back the same double; null when it is not finite. */
-void json_double(struct json_writer *w, const char *key, double value);
-void json_bool(struct json_writer *w, const char *key, bool value);
-void json_null(struct json_writer *w, const char *key);
+void json_put_double(struct json_writer *w, const char *key, double value);
+void json_put_bool(struct json_writer *w, const char *key, bool value);
+void json_put_null(struct json_writer *w, const char *key);
 
 #endif
