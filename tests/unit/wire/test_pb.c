@@ -70,12 +70,12 @@ static void test_malformed_bytes(void **state) {
       "08ffffffffffffffffffff01", /* eleven bytes of value */
       "08ffffffffffffffffff02",   /* more than 64 bits */
       "00",                       /* field 0 */
-      "80808080800801",           /* a key of six bytes */
+      "88808080800001",           /* a key of six bytes */
       "888080801001",             /* field number past 2^29 - 1 */
       "0a",                       /* no length */
       "0a05616263",               /* shorter than its length */
       "0affffffffffffffffff01",   /* a length that would wrap */
-      "0a818080808000",           /* a length of six bytes */
+      "0a81808080800061",         /* a length of six bytes */
       "0affffffff0f61",           /* a length of 4 GiB */
       "0b0c",                     /* a group */
       "0c",                       /* the end of a group */
