@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define CELL_GAP 2
+#define CELL_LABEL 11 /* as wide as "connections": seven-digit deliveries then fit one row */
 
 static bool is_continuation(char c) {
   return ((unsigned char)c & 0xc0) == 0x80;
@@ -71,20 +72,20 @@ static size_t cell_width(const struct page_cell *cell) {
 
 /* How many of the cells stand beside each other. */
 static size_t cells_in_row(const struct page_cell *cells, size_t count) {
-  size_t width = PAGE_LABEL, fit = 0;
+  size_t width = CELL_LABEL, fit = 0;
   while (fit < count && width + cell_width(&cells[fit]) <= PAGE_COLUMNS)
     width += cell_width(&cells[fit++]);
   return fit;
 }
 
 void page_counts(FILE *file, const char *label, const struct page_cell *cells, size_t count) {
-  fprintf(file, "%-*s", PAGE_LABEL, label);
+  fprintf(file, "%-*s", CELL_LABEL, label);
   while (count) {
     size_t row = cells_in_row(cells, count);
     for (size_t i = 0; i < row; i++)
       fprintf(file, "%*s", (int)cell_width(&cells[i]), cells[i].name);
     fputc('\n', file);
-    pad(file, PAGE_LABEL);
+    pad(file, CELL_LABEL);
     for (size_t i = 0; i < row; i++) {
       char text[32];
       format_count(text, cells[i].value);
@@ -93,7 +94,7 @@ void page_counts(FILE *file, const char *label, const struct page_cell *cells, s
     fputc('\n', file);
     cells += row;
     count -= row;
-    if (count) pad(file, PAGE_LABEL);
+    if (count) pad(file, CELL_LABEL);
   }
 }
 

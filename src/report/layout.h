@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define PAGE_COLUMNS 100
-#define PAGE_LABEL 13 /* width of the label column */
+#define PAGE_LABEL 12 /* width of the label column */
 
 /* "label        text", wrapped at words (an overlong word is cut) and continued under the text. */
 void page_text(FILE *file, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -108,17 +108,17 @@ static void write_rates(FILE *file, const struct report *r) {
   format_bytes(sent, r->measure.bytes_sent);
   format_bytes(received, r->measure.bytes_received);
   format_count(warmed, r->warmup.publishes.attempted);
+  page_text(file, "fan-out", "%.4f observed deliveries per %s publish%s", r->fan_out,
+      r->has_acks ? "acked" : "attempted", r->has_acks ? "" : " (the protocol has no ACK)");
   if (r->has_acks) {
-    page_text(file, "fan-out", "%.4f observed deliveries per acked publish", r->fan_out);
-    page_text(file, "rates", "acks_per_second %.2f, deliveries_per_second %.2f, attempts_per_second %.2f of %g asked",
-        r->acks_per_second, r->deliveries_per_second, r->attempts_per_second, r->workload.rate_per_sec);
+    page_text(file, "rates", "acks_per_second %.2f, deliveries_per_second %.2f", r->acks_per_second,
+        r->deliveries_per_second);
   } else {
-    page_text(file, "fan-out", "%.4f observed deliveries per attempted publish (the protocol has no ACK)", r->fan_out);
-    page_text(file, "rates", "deliveries_per_second %.2f, attempts_per_second %.2f of %g asked",
-        r->deliveries_per_second, r->attempts_per_second, r->workload.rate_per_sec);
+    page_text(file, "rates", "deliveries_per_second %.2f", r->deliveries_per_second);
   }
-  page_text(file, "", "connections_per_second %.2f; %s sent, %s received; %s warm-up publishes excluded",
-      r->connections_per_second, sent, received, warmed);
+  page_text(file, "", "attempts_per_second %.2f of %g asked, connections_per_second %.2f", r->attempts_per_second,
+      r->workload.rate_per_sec, r->connections_per_second);
+  page_text(file, "traffic", "%s sent, %s received; %s warm-up publishes excluded", sent, received, warmed);
 }
 
 static void format_marked(
@@ -212,9 +212,8 @@ static void write_workers(FILE *file, const struct report *r) {
     char rss[32];
     format_bytes(rss, worker->rss_bytes);
     page_text(file, "",
-        "%" PRIu32 ": %" PRIu32 " clients, busy %.1f %%, CPU %.1f %%, %" PRIu64
-        " clock gaps of %.3f ms in all, longest "
-        "%.3f ms, %s%s",
+        "%" PRIu32 ": %" PRIu32 " clients, busy %.1f %%, CPU %.1f %%, clock gaps %" PRIu64
+        " (%.3f ms, longest %.3f ms), RSS %s%s",
         i, worker->clients, worker->busy_share * 100, worker->cpu_share * 100, worker->clock_gaps,
         (double)worker->clock_gap_ns / 1e6, (double)worker->longest_gap_ns / 1e6, rss, worker->died ? ", DIED" : "");
   }

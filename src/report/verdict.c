@@ -34,10 +34,10 @@ static void derive(struct report *report) {
 static void judge_identities(struct report *report) {
   struct err err = {0};
   if (tally_check(&report->measure, report->has_acks, &err) != STATUS_OK) {
-    reason(report, "the accounting of the measure phase is broken, which is a bug in muster: %.160s", err.text);
+    reason(report, "measure phase: %.230s", err.text);
   }
   if (tally_check(&report->warmup, report->has_acks, &err) != STATUS_OK) {
-    reason(report, "the accounting of the warm-up phase is broken, which is a bug in muster: %.160s", err.text);
+    reason(report, "warm-up phase: %.230s", err.text);
   }
 }
 

@@ -154,7 +154,7 @@ static void the_verdict_comes_last(void **state) {
   report_judge(&r);
   char *text = sample_written(report_write_text, &r);
   const char *verdict = line_of(text, "verdict");
-  assert_string_equal(verdict, "verdict      valid\n");
+  assert_string_equal(verdict, "verdict     valid\n");
   free(text);
 
   r.interrupted = true;

@@ -1,0 +1,22 @@
+// Prints made-up reports as JSON for the schema test: report_tool valid|invalid|no-acks.
+#include "../unit/report/sample.h"
+
+int main(int argc, char **argv) {
+  const char *kind = argc > 1 ? argv[1] : "";
+  struct report r = strcmp(kind, "invalid") == 0 ? sample_primes() : sample_valid();
+  if (strcmp(kind, "no-acks") == 0) {
+    r.has_acks = false;
+    r.measure.publishes.acked = 0;
+    r.workload.target = r.target.url;
+    r.target.embedded = false;
+    snprintf(r.target.ack_policy, sizeof r.target.ack_policy, "unknown");
+  }
+  report_judge(&r);
+  struct err err = {0};
+  if (report_write_json(stdout, &r, &err) != STATUS_OK) {
+    fprintf(stderr, "%s\n", err.text);
+    return 1;
+  }
+  report_free(&r);
+  return 0;
+}
