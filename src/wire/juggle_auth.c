@@ -102,7 +102,7 @@ static enum status open_wrap(struct view text, uint8_t decoded[DECODED_MAX], str
 
 enum status juggle_token_app_key(struct view text, char *out, size_t size, struct err *err) {
   uint8_t decoded[DECODED_MAX];
-  struct wrap wrap;
+  struct wrap wrap = {0};
   enum status status = open_wrap(text, decoded, &wrap, err);
   if (status != STATUS_OK) return status;
   if (!copy_text(wrap.app_key, out, size)) return err_set(err, STATUS_PROTOCOL, "the token's app key is malformed");
@@ -137,7 +137,7 @@ static bool read_value(struct view bytes, struct juggle_token *out) {
 
 enum status juggle_token_read(struct view text, const char *secure_key, struct juggle_token *out, struct err *err) {
   uint8_t decoded[DECODED_MAX], value[DECODED_MAX + AES_BLOCK];
-  struct wrap wrap;
+  struct wrap wrap = {0};
   size_t value_len;
   *out = (struct juggle_token){0};
   enum status status = open_wrap(text, decoded, &wrap, err);

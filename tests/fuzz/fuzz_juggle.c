@@ -115,7 +115,7 @@ static const ProtobufCMessageDescriptor *const cold[] = {
 
 static void read_cold(struct view data) {
   struct arena arena = {0};
-  for (size_t i = 0; i < sizeof cold / sizeof *cold; i++) {
+  for (size_t i = 0; i < sizeof cold / sizeof cold[0]; i++) {
     struct pb_arena pb;
     pb_arena_init(&pb, &arena, 256 * 1024);
     ProtobufCMessage *message = protobuf_c_message_unpack(cold[i], &pb.allocator, data.len, data.data);

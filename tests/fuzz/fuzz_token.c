@@ -37,7 +37,7 @@ static void check_encrypted(const uint8_t *data, size_t size) {
   if (EVP_EncryptUpdate(context, value, &len, data, (int)size) != 1) abort();
   if (EVP_EncryptFinal_ex(context, value + len, &last) != 1) abort();
   EVP_CIPHER_CTX_free(context);
-  uint8_t *end = pb_write_bytes_field(wrap, TOKEN_VALUE, view_of(value, (size_t)(len + last)));
+  uint8_t *end = pb_write_bytes_field(wrap, TOKEN_VALUE, view_of(value, (size_t)len + (size_t)last));
   char *text_end = base64url_encode(text, wrap, (size_t)(end - wrap));
   check(view_of(text, (size_t)(text_end - text)));
 }
