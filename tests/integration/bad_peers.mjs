@@ -1,0 +1,115 @@
+// Broken and hostile servers: each run ends by its deadlines with one clear line or an honest report, and with the
+// documented exit code; never a crash, a hang or a silent zero.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:net';
+import { appKey, muster, run, startMusterd, stop, target } from './lib.mjs';
+
+const server = await startMusterd(['--no-rate-limits']);
+const small = ['--clients', '4', '--rate', '20', '--warmup', '0s', '--duration', '1s', '--delivery-grace', '1s',
+  '--connect-timeout', '2s'];
+
+// A TCP server that does what `behave` does with each connection; resolves to host:port.
+const fakes = [];
+function fake(behave) {
+  return new Promise((resolve) => {
+    const peer = createServer((socket) => {
+      socket.on('error', () => {});
+      behave(socket);
+    });
+    fakes.push(peer);
+    peer.listen(0, '127.0.0.1', () => resolve(`127.0.0.1:${peer.address().port}`));
+  });
+}
+
+const oneLine = (text) => text.trim().split('\n').length === 1;
+
+// Runs against a fake WebSocket port with the real API behind it.
+async function against(what, ws, codes, pattern, args = []) {
+  const result = await run('private', [...target(server, ws), ...small, ...args], { deadlineMs: 40000 });
+  const text = result.out + result.err;
+  assert.equal(result.signal, null, `${what}: crashed: ${text}`);
+  assert.ok(codes.includes(result.code), `${what}: exit code ${result.code}, not ${codes}: ${text}`);
+  assert.match(text, pattern, `${what}: says why`);
+  if (result.code === 4 || result.code === 2) assert.ok(oneLine(result.err), `${what}: one line: ${result.err}`);
+  console.log(`${what}: exit ${result.code} in ${result.ms} ms: ${(result.err || result.out).trim().split('\n').at(-1)}`);
+  return result;
+}
+
+function upgrade(socket, then) {
+  socket.once('data', (data) => {
+    const key = /sec-websocket-key: *(\S+)/i.exec(data.toString('latin1'))?.[1];
+    const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+    );
+    then(socket);
+  });
+}
+
+const closedPort = await fake(() => {});
+const closed = fakes.pop();
+await new Promise((resolve) => closed.close(resolve));
+await against('nobody listens', closedPort, [4], /refused/i);
+await against('accepts and says nothing', await fake(() => {}), [3, 4], /time|deadline|no answer/i);
+await against('closes at once', await fake((socket) => socket.destroy()), [3, 4], /clos/i);
+await against('resets in mid-handshake', await fake((socket) => socket.once('data', () => socket.resetAndDestroy())), [3, 4], /clos|reset/i);
+await against('half an answer', await fake((socket) => socket.once('data', () => socket.end('HTTP/1.1 101 Swi'))), [3, 4], /clos/i);
+await against('404', await fake((socket) => socket.once('data', () => socket.write('HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'))), [3, 4], /upgrade|404/i);
+await against('not HTTP', await fake((socket) => socket.once('data', () => socket.write('220 mail.example ESMTP\r\n'))), [3, 4], /upgrade|HTTP|protocol/i);
+await against('wrong accept key', await fake((socket) => socket.once('data', () => socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: AAAAAAAAAAAAAAAAAAAAAAAAAAA=\r\n\r\n'))), [3, 4], /accept|upgrade/i);
+await against('garbage frames', await fake((socket) => upgrade(socket, () => socket.write(Buffer.alloc(512, 0xff)))), [3, 4], /protocol/i);
+await against('garbage envelope', await fake((socket) => upgrade(socket, () => socket.write(Buffer.from([0x82, 3, 0xff, 0xff, 0xff])))), [3, 4], /protocol/i);
+await against('a frame of 2^62 bytes', await fake((socket) => upgrade(socket, () => socket.write(Buffer.from([0x82, 127, 0x40, 0, 0, 0, 0, 0, 0, 0])))), [3, 4], /protocol/i);
+await against('upgraded, then silent', await fake((socket) => upgrade(socket, () => {})), [3, 4], /time|deadline|no answer/i);
+
+// The set-up API.
+async function api(what, args, codes, pattern, env = {}) {
+  const result = await muster(['run', 'private', '--quiet', ...small, ...args], { env, deadlineMs: 60000 });
+  const text = result.out + result.err;
+  assert.equal(result.signal, null, `${what}: crashed: ${text}`);
+  assert.ok(codes.includes(result.code), `${what}: exit code ${result.code}, not ${codes}: ${text}`);
+  assert.match(text, pattern, what);
+  assert.ok(oneLine(result.err), `${what}: one line: ${result.err}`);
+  console.log(`${what}: exit ${result.code} in ${result.ms} ms: ${result.err.trim()}`);
+  assert.ok(!text.includes('wrongsecret00000'), `${what}: the secret is never printed`);
+}
+await api('wrong secret', target(server), [4], /10006|signature/i, { MUSTER_APP_SECRET: 'wrongsecret00000' });
+await api('no secret', target(server), [2], /MUSTER_APP_SECRET/, { MUSTER_APP_SECRET: '' });
+await api('unknown app', ['--target', `ws://${server.ws}`, '--api-url', `http://${server.api}/apigateway`, '--app-key', 'nosuchapp'], [4], /10005|app/i);
+await api('API on a closed port', ['--target', `ws://${server.ws}`, '--api-url', `http://${closedPort}/apigateway`, '--app-key', appKey], [4], /refused|connect/i);
+await api('API that is no API', ['--target', `ws://${server.ws}`, '--api-url', `http://${await fake((socket) => socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello')))}/apigateway`, '--app-key', appKey], [4], /JSON|answer/i);
+await api('not loopback', ['--target', 'ws://192.0.2.1:9003', '--app-key', appKey], [2], /--allow-non-loopback/);
+await api('unknown scheme', ['--target', 'gopher://127.0.0.1:70', '--app-key', appKey], [2], /gopher/);
+
+// Half of the population cannot connect: not published as a baseline unless that is accepted.
+let accepted = 0;
+const half = await fake((socket) => {
+  if (accepted++ % 2) socket.destroy();
+  else {
+    const [host, port] = server.ws.split(':');
+    import('node:net').then(({ connect }) => {
+      const up = connect(Number(port), host);
+      up.on('error', () => socket.destroy());
+      socket.on('close', () => up.destroy());
+      up.on('close', () => socket.destroy());
+      socket.pipe(up).pipe(socket);
+    });
+  }
+});
+const refused = await against('half connected', half, [3], /connect/i);
+assert.equal(refused.report.connections.established + refused.report.connections.failed, 4);
+assert.ok(refused.report.connections.failed > 0);
+
+// A server that dies in the middle.
+const victim = await startMusterd(['--no-rate-limits']);
+const dead = await run('private', [...target(victim), ...small, '--duration', '4s'], {
+  onStart: () => setTimeout(() => victim.kill('SIGKILL'), 2500),
+});
+assert.equal(dead.code, 3, dead.out + dead.err);
+assert.equal(dead.report.connections.dropped, 4);
+assert.match(dead.out, /invalid/);
+
+for (const peer of fakes) peer.close();
+await stop(server);
+process.exit(0);

@@ -1,0 +1,99 @@
+#!/bin/bash
+# Bad input: exit code 2, one line that says what and how to mend it, nothing on standard output.
+. "$(dirname "$0")/lib.sh"
+
+refused 2 'muster run private' # no command
+refused 2 "unknown command 'rnu': did you mean run" rnu
+refused 2 'muster run private' private
+refused 2 'muster help' --frobnicate
+refused 2 'takes no arguments' drivers now
+refused 2 'takes no arguments' version 2
+refused 2 "unknown command 'frob'" help frob
+
+refused 2 'private.*group' run
+refused 2 'private.*group' run --clients 5
+refused 2 "unknown workload 'groups': did you mean group" run groups
+refused 2 "unknown workload 'x'" run x
+refused 2 "unknown workload ''" run ''
+refused 2 'one workload at a time' run private group
+refused 2 'one workload at a time' run private --clients 5 private
+
+refused 2 'unknown option --client: did you mean --clients' run private --client 5
+refused 2 'did you mean --payload-bytes' run private --payload-byte=5
+refused 2 'did you mean --rate' run private -rat 5
+refused 2 'unknown option --frobnicate.*muster help run' run private --frobnicate
+refused 2 'unknown option --ws-url.*--target' run private --ws-url ws://127.0.0.1:1
+refused 2 'unknown option --scenario.*muster run private' run --scenario private
+refused 2 'unknown option --' run private --
+long=$(printf 'a%.0s' $(seq 2000))
+refused 2 'unknown option' run private "--$long"
+refused 2 '--clients' run private --clients "$long"
+refused 2 'unknown workload' run "$long"
+
+refused 2 '--clients needs a value' run private --clients
+refused 2 '--duration needs a value.*TIME' run private --duration
+
+for value in '' 0 1 -5 five 5x 1.5 0x10 1e99 nan inf ' 5' '5 ' 99999999999 16000001; do
+  refused 2 '--clients.*whole number from 2 to 16000000' run private --clients "$value"
+done
+for value in '' 0 -1 fast 1/2 nan inf 0x10 101M; do
+  refused 2 '--rate.*publishes per second' run private --rate "$value"
+done
+for value in '' 5 -5s 5x 5sec s 1h1 nan 0x5s 5h '3 s' 0s 0; do
+  refused 2 '--duration.*500ms, 30s, 2m or 1h' run private --duration "$value"
+done
+for value in '' -1s 10 2h 1d; do
+  refused 2 '--delivery-grace.*500ms' run private --delivery-grace "$value"
+done
+refused 2 '--payload-bytes 0.*whole number' run private --payload-bytes 0
+refused 2 '--payload-bytes' run private --payload-bytes 2M
+refused 2 'payload' run private --payload-bytes 10
+refused 2 '--workers 0.*1 to 1024' run private --workers 0
+refused 2 '--connect-concurrency' run private --connect-concurrency 0
+refused 2 '--setup-concurrency' run private --setup-concurrency many
+refused 2 '--connect-timeout' run private --connect-timeout 0s
+refused 2 '--ack-timeout' run private --ack-timeout never
+refused 2 '--seed.*whole number' run private --seed 0
+refused 2 '--seed' run private --seed 18446744073709551616
+refused 2 '--seed' run private --seed=-1
+refused 2 '--arrivals bursty: give one of constant.poisson' run private --arrivals bursty
+refused 2 '--arrivals' run private --arrivals 'constant|poisson'
+refused 2 '--arrivals' run private --arrivals=
+refused 2 '--ack maybe: give one of durable.received' run private --ack maybe
+refused 2 '--rate-limits' run private --rate-limits 1
+refused 2 '--push-window' run private --push-window 0
+refused 2 '--plain 1: give =true or =false' run private --plain=1
+refused 2 '--store-messages' run private --store-messages=yes
+refused 2 '--output' run private --output ''
+refused 2 '--target' run private --target ''
+
+refused 2 '--group-senders belongs to group' run private --group-senders 2
+refused 2 '--group-senders 6 of --clients 5' run group --group-senders 6 --clients 5
+refused 2 '--app-key needs --target' run private --app-key k
+refused 2 '--api-url needs --target' run private --api-url http://127.0.0.1:1
+refused 2 '--navigator needs --target' run private --navigator http://127.0.0.1:1
+refused 2 '--insecure needs --target' run private --insecure
+refused 2 '--ack belongs to the embedded' run private --target ws://127.0.0.1:1 --ack received
+refused 2 '--rate-limits belongs to the embedded' run private --target ws://127.0.0.1:1 --rate-limits on
+refused 2 '--push-window belongs to the embedded' run private --target ws://127.0.0.1:1 --push-window 3
+refused 2 'give one of them' run private --output a --json b
+
+export MUSTER_APP_SECRET=not-a-real-secret
+refused 2 '--target' run private --target '://'
+refused 2 'ws://127.0.0.1:9003' run private --target 127.0.0.1:9003
+refused 2 "no driver speaks 'gopher'" run private --target gopher://127.0.0.1:70
+refused 2 '--target.*65536' run private --target ws://127.0.0.1:65536
+refused 2 '192.0.2.1 is not this machine.*--allow-non-loopback' run private --target ws://192.0.2.1:9003 --app-key k
+refused 2 '--api-url.*--allow-non-loopback' run private --target ws://127.0.0.1:9 --api-url http://192.0.2.1 --app-key k
+refused 2 '--navigator.*--allow-non-loopback' \
+  run private --target ws://127.0.0.1:9 --navigator http://192.0.2.1 --app-key k
+grep -q not-a-real-secret "$scratch/err" && fail 'the secret is printed'
+
+echo old >"$scratch/old"
+refused 2 'exists already' run private --output old
+refused 2 'exists already' run private --json old
+refused 2 'exists already' run private --hlog old
+refused 2 'is a folder' run private --hlog .
+[ "$(cat "$scratch/old")" = old ] || fail 'a file was overwritten'
+
+finish
