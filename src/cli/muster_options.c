@@ -72,8 +72,8 @@ static const struct option options[] = {
 
     {"ack", "durable|received", "ACK after the commit, or before it [durable]", AT(workload.ack_policy), 0, 0,
         KIND_CHOICE, GROUP_EMBEDDED},
-    {"push-window", "N", "direct pushes without an ack from the client", AT(workload.push_window), 1, 1000000,
-        KIND_COUNT, GROUP_EMBEDDED},
+    {"push-window", "N", "direct pushes without an ack from the client", AT(workload.push_window), 1, 16384, KIND_COUNT,
+        GROUP_EMBEDDED},
     {"rate-limits", "on|off", "the server's limits per connection [off]", AT(rate_limits), 0, 0, KIND_CHOICE,
         GROUP_EMBEDDED},
 

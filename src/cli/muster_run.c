@@ -61,31 +61,6 @@ static enum status choose_driver(const char *target, const struct driver **out, 
   return err_set(err, STATUS_USAGE, "--target: no driver speaks '%s': `muster drivers` lists the schemes", url.scheme);
 }
 
-/* Refuses a host that is not this machine. */
-static enum status check_host(const char *option, const char *text, struct err *err) {
-  if (!text) return STATUS_OK;
-  struct url url;
-  struct address address;
-  if (url_parse(text, &url, err) != STATUS_OK) {
-    err_prefix(err, "%s", option);
-    err->status = STATUS_USAGE;
-    return STATUS_USAGE;
-  }
-  enum status status = address_resolve(url.host, url.port, &address, err);
-  if (status != STATUS_OK) return err_prefix(err, "%s", option);
-  if (address_is_loopback(&address)) return STATUS_OK;
-  return err_set(err, STATUS_USAGE,
-      "%s: %s is not this machine: add --allow-non-loopback when you are entitled to put load on it", option, url.host);
-}
-
-static enum status check_hosts(const struct workload *workload, struct err *err) {
-  if (workload->allow_non_loopback) return STATUS_OK;
-  enum status status = check_host("--target", workload->target, err);
-  if (status == STATUS_OK) status = check_host("--api-url", workload->api_url, err);
-  if (status == STATUS_OK) status = check_host("--navigator", workload->navigator_url, err);
-  return status;
-}
-
 static bool is_folder(const char *path) {
   struct stat info;
   size_t len = strlen(path);
@@ -141,22 +116,12 @@ static void report_path(char out[PATH_MAX], const char *place, const struct repo
       report->workload.name);
 }
 
-/* What only we know about the server. */
+/* What only we know about the server that we started. */
 static void describe_server(struct report *report, const struct embedded *embedded) {
-  struct report_target *target = &report->target;
-  if (!embedded) {
-    snprintf(target->ack_policy, sizeof target->ack_policy, "unknown");
-    snprintf(target->rate_limits, sizeof target->rate_limits, "unknown");
-    const char *label = report->workload.database_label;
-    snprintf(target->storage, sizeof target->storage, "%s", label ? label : "");
-    return;
-  }
-  target->embedded = true;
-  target->shares_host = true;
+  bool durable = strcmp(report->workload.ack_policy, "durable") == 0;
   report->workload.push_window = embedded->push_window;
-  snprintf(target->ack_policy, sizeof target->ack_policy, "%s", report->workload.ack_policy);
-  snprintf(target->rate_limits, sizeof target->rate_limits, "%s", report->workload.rate_limits ? "on" : "off");
-  snprintf(target->storage, sizeof target->storage, "SQLite, WAL, synchronous=FULL");
+  snprintf(report->target.storage, sizeof report->target.storage, "SQLite, WAL, synchronous=%s",
+      durable ? "FULL" : "NORMAL");
 }
 
 /* Files first, so that a broken standard output does not lose the report. */
@@ -210,7 +175,7 @@ static int run(const struct run_arguments *arguments, const struct driver *drive
   int code = status == STATUS_OK ? EXIT_VALID : complain(&err);
   if (embedded && embedded_stop(embedded, &err) != STATUS_OK) complain(&err);
   if (status != STATUS_OK) return code;
-  describe_server(&report, embedded);
+  if (embedded) describe_server(&report, embedded);
   report_judge(&report);
   code = publish_report(arguments, &report);
   report_free(&report);
@@ -230,7 +195,6 @@ int command_run(int argc, char **argv) {
   const struct driver *driver = NULL;
   enum status status = choose_driver(workload->target, &driver, &err);
   if (status == STATUS_OK) status = check_files(&arguments, &err);
-  if (status == STATUS_OK) status = check_hosts(workload, &err);
   if (status == STATUS_OK) status = run_check(workload, driver, &err);
   if (status != STATUS_OK) return complain(&err);
   return run(&arguments, driver);
