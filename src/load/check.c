@@ -1,0 +1,167 @@
+/* Before anything is started: does the plan fit itself, the driver and this machine? */
+#include "load/run.h"
+
+#include "base/clock.h"
+#include "load/client.h"
+#include "load/shared.h"
+#include "net/address.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define LEDGER_REACH_NS (4 * UINT64_C(3600) * NS_PER_SEC)
+#define KERNEL_BYTES_PER_END 4300 /* slab of one end of an idle TCP connection */
+#define MEMORY_SHARE 0.9          /* of what is available */
+#define GIB (1024.0 * 1024 * 1024)
+
+static enum status usage(struct err *err, const char *text) {
+  return err_set(err, STATUS_USAGE, "%s", text);
+}
+
+static enum status check_numbers(const struct workload *w, struct err *err) {
+  if (w->clients < 2) return usage(err, "--clients must be at least 2: somebody has to listen");
+  if (!isfinite(w->rate_per_sec) || w->rate_per_sec <= 0) return usage(err, "--rate must be above 0");
+  if (w->duration_ns == 0) return usage(err, "--duration must be above 0");
+  if (w->connect_concurrency == 0) return usage(err, "--connect-concurrency must be at least 1");
+  if (w->setup_concurrency == 0) return usage(err, "--setup-concurrency must be at least 1");
+  if (w->ack_timeout_ns == 0) return usage(err, "--ack-timeout must be above 0");
+  if (w->setup_deadline_ns == 0 || w->connect_deadline_ns == 0 || w->teardown_deadline_ns == 0) {
+    return usage(err, "every deadline must be above 0");
+  }
+  if (w->warmup_ns > LEDGER_REACH_NS || w->duration_ns > LEDGER_REACH_NS || w->grace_ns > LEDGER_REACH_NS ||
+      w->warmup_ns + w->duration_ns + w->grace_ns > LEDGER_REACH_NS) {
+    return usage(err, "warm-up, duration and grace together may take 4 hours at most: shorten --duration");
+  }
+  if (w->workers > w->clients) return usage(err, "--workers must not exceed --clients");
+  return STATUS_OK;
+}
+
+static enum status check_topology(const struct workload *w, const struct driver *driver, struct err *err) {
+  unsigned needed = w->topology == TOPOLOGY_RING ? CAPABILITY_PRIVATE : CAPABILITY_GROUP;
+  if (!(driver->capabilities & needed)) {
+    return err_set(err, STATUS_USAGE, "%s knows no %s messages: choose another workload", driver->title,
+        w->topology == TOPOLOGY_RING ? "private" : "group");
+  }
+  if (w->topology == TOPOLOGY_GROUP && (w->senders < 1 || w->senders > w->clients)) {
+    return err_set(err, STATUS_USAGE, "--group-senders %u must lie between 1 and --clients %u", w->senders, w->clients);
+  }
+  if (w->payload_bytes < driver->payload_min_bytes) {
+    return err_set(err, STATUS_USAGE, "--payload-bytes %u: the accounting header needs at least %u", w->payload_bytes,
+        driver->payload_min_bytes);
+  }
+  if (w->payload_bytes > 8 * 1024 * 1024) return usage(err, "--payload-bytes may be 8388608 at most");
+  return STATUS_OK;
+}
+
+/* The embedded server is ours, so its limit is known; what another server allows is only said in the report. */
+static enum status check_rate_limit(const struct workload *w, const struct driver *driver, struct err *err) {
+  if (w->target || !w->rate_limits || driver->rate_limit == 0) return STATUS_OK;
+  uint32_t senders = topology_of(w).senders;
+  double each = w->rate_per_sec / senders;
+  if (each <= driver->rate_limit) return STATUS_OK;
+  return err_set(err, STATUS_USAGE,
+      "%.0f publishes/s over %u senders are %.0f/s each, above the server's limit of %u/s per connection: use at least "
+      "%.0f senders, or switch the embedded server's rate limits off",
+      w->rate_per_sec, senders, each, driver->rate_limit, ceil(w->rate_per_sec / driver->rate_limit));
+}
+
+static bool is_loopback(const char *host) {
+  struct address address;
+  return strcmp(host, "localhost") == 0 ||
+         (address_resolve(host, 1, &address, NULL) == STATUS_OK && address_is_loopback(&address));
+}
+
+static enum status check_url(const struct workload *w, const char *option, const char *text, struct err *err) {
+  struct url url;
+  if (!text) return STATUS_OK;
+  enum status status = url_parse(text, &url, err);
+  if (status != STATUS_OK) return err_prefix(err, "%s", option);
+  if (w->allow_non_loopback || is_loopback(url.host)) return STATUS_OK;
+  return err_set(err, STATUS_USAGE,
+      "%s: %s is not this machine; load goes elsewhere only with --allow-non-loopback, and only where you may", option,
+      url.host);
+}
+
+static enum status check_descriptors(const struct workload *w, struct err *err) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return STATUS_OK;
+  if (limit.rlim_max <= WORKER_DESCRIPTORS) {
+    return err_set(err, STATUS_USAGE, "only %llu open files are allowed: raise the hard limit (ulimit -Hn)",
+        (unsigned long long)limit.rlim_max);
+  }
+  uint32_t workers = plan_workers(w, limit.rlim_max);
+  uint64_t needed = (w->clients + workers - 1) / workers + WORKER_DESCRIPTORS;
+  if (needed <= limit.rlim_max) return STATUS_OK;
+  uint64_t enough = (w->clients + limit.rlim_max - WORKER_DESCRIPTORS - 1) / (limit.rlim_max - WORKER_DESCRIPTORS);
+  return err_set(err, STATUS_USAGE,
+      "%u clients in %u workers need %" PRIu64 " open files each, but only %llu are allowed: give --workers %" PRIu64
+      " or more, or raise the hard limit (ulimit -Hn)",
+      w->clients, workers, needed, (unsigned long long)limit.rlim_max, enough);
+}
+
+static bool target_is_loopback(const struct workload *w) {
+  struct url url;
+  return !w->target || (url_parse(w->target, &url, NULL) == STATUS_OK && is_loopback(url.host));
+}
+
+/* To a loopback target many source addresses are used; elsewhere this host's one address has to do. */
+static enum status check_ports(const struct workload *w, struct err *err) {
+  if (target_is_loopback(w)) return STATUS_OK;
+  unsigned low = 32768, high = 60999;
+  FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+  if (file) {
+    if (fscanf(file, "%u %u", &low, &high) != 2) high = 60999; /* NOLINT(cert-err34-c): the kernel's own numbers */
+    fclose(file);
+  }
+  unsigned ports = high >= low ? high - low + 1 : 0;
+  if (w->clients <= ports) return STATUS_OK;
+  return err_set(err, STATUS_USAGE,
+      "%u connections to one address need as many source ports, but this machine has %u: sysctl -w "
+      "net.ipv4.ip_local_port_range=\"1024 65535\", or use several hosts",
+      w->clients, ports);
+}
+
+static uint64_t available_bytes(void) {
+  char line[256];
+  unsigned long long kib = 0;
+  FILE *file = fopen("/proc/meminfo", "re");
+  if (!file) return UINT64_MAX;
+  while (kib == 0 && fgets(line, sizeof(line), file)) {
+    if (sscanf(line, "MemAvailable: %llu kB", &kib) != 1) kib = 0; /* NOLINT(cert-err34-c): the kernel's own numbers */
+  }
+  fclose(file);
+  return kib > 0 ? kib * 1024 : UINT64_MAX;
+}
+
+static enum status check_memory(const struct workload *w, const struct driver *driver, struct err *err) {
+  uint64_t ours;
+  enum status status = plan_memory_bytes(w, driver, &ours, err);
+  if (status != STATUS_OK) return status;
+  uint64_t kernel = (uint64_t)w->clients * KERNEL_BYTES_PER_END * (target_is_loopback(w) ? 2 : 1);
+  double needed = (double)ours + (double)kernel;
+  double available = (double)available_bytes();
+  struct report_environment environment;
+  report_environment_read(&environment);
+  if (environment.cgroup_memory_bytes > 0) available = fmin(available, (double)environment.cgroup_memory_bytes);
+  if (needed <= available * MEMORY_SHARE) return STATUS_OK;
+  return err_set(err, STATUS_USAGE,
+      "this run needs about %.1f GiB (connections and accounting), but only %.1f GiB are available: lower --clients, "
+      "--rate or --duration",
+      needed / GIB, available / GIB);
+}
+
+enum status run_check(const struct workload *workload, const struct driver *driver, struct err *err) {
+  enum status status = check_numbers(workload, err);
+  if (status == STATUS_OK) status = check_topology(workload, driver, err);
+  if (status == STATUS_OK) status = check_rate_limit(workload, driver, err);
+  if (status == STATUS_OK) status = check_url(workload, "--target", workload->target, err);
+  if (status == STATUS_OK) status = check_url(workload, "--api-url", workload->api_url, err);
+  if (status == STATUS_OK) status = check_url(workload, "--navigator-url", workload->navigator_url, err);
+  if (status == STATUS_OK) status = check_descriptors(workload, err);
+  if (status == STATUS_OK) status = check_ports(workload, err);
+  if (status == STATUS_OK) status = check_memory(workload, driver, err);
+  return status;
+}

@@ -1,0 +1,487 @@
+#include "load/client.h"
+
+#include "base/clock.h"
+#include "load/worker.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stddef.h>
+
+static_assert(sizeof(struct load_client) <= 256, "512 bytes an idle client, the driver's state included");
+
+static struct load_client *of_base(struct client *base) {
+  return (struct load_client *)((uint8_t *)base - offsetof(struct load_client, base));
+}
+
+static struct load_client *of_stream(struct stream *stream) {
+  return of_base((struct client *)((uint8_t *)stream - offsetof(struct client, stream)));
+}
+
+static struct load_client *of_tick(struct timer *timer) {
+  return (struct load_client *)((uint8_t *)timer - offsetof(struct load_client, tick));
+}
+
+static struct load_client *of_answer(struct timer *timer) {
+  return (struct load_client *)((uint8_t *)timer - offsetof(struct load_client, answer));
+}
+
+static const struct driver *driver_of(const struct load_client *client) {
+  return client->worker->plan->driver;
+}
+
+static struct tally *tally_of(const struct load_client *client, enum traffic_phase phase) {
+  return &client->worker->area->tally[phase];
+}
+
+/* Connections are counted with the measure phase. */
+static struct tally *connections_of(const struct load_client *client) {
+  return tally_of(client, TRAFFIC_MEASURE);
+}
+
+static void record(const struct load_client *client, enum report_clock clock, uint64_t from_ns, uint64_t to_ns) {
+  histogram_record(&client->worker->area->clock[clock], (int64_t)(to_ns - from_ns));
+}
+
+static struct ledger *ledger_of(const struct load_client *client, enum traffic_phase phase) {
+  return client->worker->plan->shared.ledger[phase];
+}
+
+static uint64_t slot_of(const struct load_client *client, uint32_t sequence) {
+  return (uint64_t)sequence * client->worker->plan->topology.senders + client->base.index;
+}
+
+static bool is_sender(const struct load_client *client) {
+  return client->base.index < client->worker->plan->topology.senders;
+}
+
+/* --- what a sender owes --- */
+
+static void time_out(struct load_client *client, enum traffic_phase phase, uint32_t sequence, enum cause cause) {
+  if (!ledger_timed_out(ledger_of(client, phase), slot_of(client, sequence))) return;
+  codes_add(&tally_of(client, phase)->publishes.timed_out, cause, 1);
+  client->sending[phase].outstanding--;
+}
+
+static void time_out_all(struct load_client *client, enum cause cause) {
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    struct sending *sending = &client->sending[phase];
+    for (; sending->outstanding > 0 && sending->oldest < sending->backlog.sent; sending->oldest++) {
+      if (ledger_pending(ledger_of(client, phase), slot_of(client, sending->oldest))) {
+        time_out(client, phase, sending->oldest, cause);
+      }
+    }
+  }
+}
+
+void client_give_up_backlog(struct load_client *client, enum traffic_phase phase, enum cause cause) {
+  struct sending *sending = &client->sending[phase];
+  uint32_t count = backlog_size(&sending->backlog);
+  if (count == 0) return;
+  codes_add(&tally_of(client, phase)->publishes.unsent, cause, count);
+  /* What was never attempted is not pending, so `oldest` may walk over it. */
+  sending->backlog.sent = sending->backlog.due;
+}
+
+static void arm_answer(struct load_client *client, uint64_t due_ns) {
+  timer_arm(loop_wheel(client->worker->loop), &client->answer, due_ns);
+}
+
+/* Times out what has waited too long; *next_ns becomes the earliest moment at which more will have. */
+static void sweep(struct load_client *client, enum traffic_phase phase, uint64_t now_ns, uint64_t *next_ns) {
+  struct sending *sending = &client->sending[phase];
+  const struct ledger *ledger = ledger_of(client, phase);
+  for (; sending->outstanding > 0 && sending->oldest < sending->backlog.sent; sending->oldest++) {
+    uint64_t slot = slot_of(client, sending->oldest);
+    if (!ledger_pending(ledger, slot)) continue;
+    uint64_t due_ns = ledger_written_ns(ledger, slot) + client->worker->plan->workload->ack_timeout_ns;
+    if (due_ns > now_ns) {
+      if (due_ns < *next_ns) *next_ns = due_ns;
+      return;
+    }
+    time_out(client, phase, sending->oldest, CAUSE_NO_ANSWER);
+  }
+}
+
+static void send_backlog(struct load_client *client);
+
+static void on_answer_timer(struct timer *timer, uint64_t now_ns) {
+  struct load_client *client = of_answer(timer);
+  uint64_t next_ns = UINT64_MAX;
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
+    sweep(client, (enum traffic_phase)phase, now_ns, &next_ns);
+  if (next_ns != UINT64_MAX) arm_answer(client, next_ns);
+  send_backlog(client);
+}
+
+static void count_attempt(
+    struct load_client *client, enum traffic_phase phase, uint64_t slot, uint64_t scheduled_ns, uint64_t written_ns) {
+  struct worker *worker = client->worker;
+  ledger_attempted(ledger_of(client, phase), slot, scheduled_ns, written_ns);
+  tally_of(client, phase)->publishes.attempted++;
+  client->sending[phase].outstanding++;
+  if (!timer_armed(&client->answer)) arm_answer(client, written_ns + worker->plan->workload->ack_timeout_ns);
+  if (phase != TRAFFIC_MEASURE) return;
+  record(client, CLOCK_SCHEDULE_LAG, scheduled_ns, written_ns);
+  series_count(worker->series, SERIES_ATTEMPTED, written_ns, 1);
+  series_record(worker->series, SERIES_LAG, written_ns, (int64_t)(written_ns - scheduled_ns));
+}
+
+/* Sends the next message that the sender owes in a phase; false when it has to stay due. */
+static bool send_next(struct load_client *client, enum traffic_phase phase, uint64_t offset_ns) {
+  const struct plan *plan = client->worker->plan;
+  struct sending *sending = &client->sending[phase];
+  uint32_t outstanding = client->sending[TRAFFIC_WARM_UP].outstanding + client->sending[TRAFFIC_MEASURE].outstanding;
+  if (stream_blocked(&client->base.stream) || outstanding >= plan->driver->outstanding_max) return false;
+
+  uint32_t sequence = sending->backlog.sent;
+  uint64_t scheduled_ns = client->worker->control->start_ns[phase] + offset_ns;
+  bool to_group = plan->topology.kind == TOPOLOGY_GROUP;
+  struct publish publish = {
+      .to_group = to_group,
+      .recipient = to_group ? 0 : topology_neighbour(&plan->topology, client->base.index),
+      .token = sequence << 1 | (uint32_t)phase,
+      .payload =
+          {
+              .run_id = plan->run.settings.run_id,
+              .scheduled_ns = scheduled_ns,
+              .written_ns = clock_now_ns(),
+              .sender = client->base.index,
+              .sequence = sequence,
+              .size = plan->workload->payload_bytes,
+              .phase = phase == TRAFFIC_WARM_UP ? PAYLOAD_WARM_UP : PAYLOAD_MEASURE,
+          },
+  };
+  if (plan->driver->publish(&client->base, &publish) != PUBLISH_WRITTEN) return false;
+  sending->backlog.sent++;
+  count_attempt(client, phase, slot_of(client, sequence), scheduled_ns, publish.payload.written_ns);
+  return true;
+}
+
+static void send_backlog(struct load_client *client) {
+  if (client->base.state != CLIENT_ESTABLISHED) return;
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    struct sending *sending = &client->sending[phase];
+    if (backlog_size(&sending->backlog) == 0) continue;
+    if (clock_now_ns() >= client->worker->control->end_ns[phase]) {
+      client_give_up_backlog(client, (enum traffic_phase)phase, CAUSE_BLOCKED);
+      continue;
+    }
+    while (backlog_size(&sending->backlog) > 0) {
+      uint64_t offset_ns =
+          schedule_offset_ns(&client->worker->plan->schedule[phase], slot_of(client, sending->backlog.sent));
+      if (!send_next(client, (enum traffic_phase)phase, offset_ns)) return;
+    }
+  }
+}
+
+void client_due(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns) {
+  struct worker *worker = client->worker;
+  struct backlog *backlog = &client->sending[phase].backlog;
+  tally_of(client, phase)->publishes.scheduled++;
+  if (phase == TRAFFIC_MEASURE) {
+    series_count(worker->series, SERIES_SCHEDULED, worker->control->start_ns[phase] + offset_ns, 1);
+  }
+  backlog->due = sequence + 1;
+  if (client->base.state != CLIENT_ESTABLISHED) {
+    client_give_up_backlog(client, phase, CAUSE_NOT_CONNECTED);
+    return;
+  }
+  bool alone = backlog_size(backlog) == 1 &&
+               (phase == TRAFFIC_WARM_UP || backlog_size(&client->sending[TRAFFIC_WARM_UP].backlog) == 0);
+  if (alone) {
+    send_next(client, phase, offset_ns);
+  } else {
+    send_backlog(client);
+  }
+}
+
+/* --- the end of a connection --- */
+
+static void release(struct load_client *client) {
+  struct wheel *wheel = loop_wheel(client->worker->loop);
+  timer_cancel(wheel, &client->tick);
+  timer_cancel(wheel, &client->answer);
+  stream_close(&client->base.stream, true);
+  driver_of(client)->released(&client->base);
+}
+
+static void end_before_established(struct load_client *client, int32_t code) {
+  codes_add(&connections_of(client)->connections.failed, code, 1);
+  client->worker->in_progress--;
+}
+
+static void end_established(struct load_client *client, int32_t code) {
+  struct worker *worker = client->worker;
+  uint64_t now_ns = clock_now_ns();
+  codes_add(&connections_of(client)->connections.dropped, code, 1);
+  if (!worker->ledgers_started) return;
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    uint64_t start_ns = worker->control->start_ns[phase];
+    ledger_dropped(
+        ledger_of(client, (enum traffic_phase)phase), client->base.index, now_ns > start_ns ? now_ns : start_ns);
+    client_give_up_backlog(client, (enum traffic_phase)phase, CAUSE_NOT_CONNECTED);
+  }
+  time_out_all(client, CAUSE_CONNECTION_LOST);
+  if (now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) series_count(worker->series, SERIES_DROPPED, now_ns, 1);
+}
+
+static void end(struct load_client *client, int32_t code) {
+  uint8_t state = client->base.state;
+  client->base.state = CLIENT_OVER;
+  if (state == CLIENT_CONNECTING) {
+    end_before_established(client, code);
+  } else if (state == CLIENT_ESTABLISHED) {
+    end_established(client, code);
+  }
+  release(client);
+}
+
+/* --- hooks: what the driver tells --- */
+
+static void on_established(struct client *base) {
+  struct load_client *client = of_base(base);
+  struct worker *worker = client->worker;
+  uint64_t now_ns = clock_now_ns();
+  base->state = CLIENT_ESTABLISHED;
+  worker->in_progress--;
+  connections_of(client)->connections.established++;
+  record(client, CLOCK_CONNECT, client->started_ns, now_ns);
+  record(client, CLOCK_CONNECT_TCP, client->started_ns, client->connected_ns);
+  if (worker->plan->run.tls) record(client, CLOCK_CONNECT_TLS, client->connected_ns, client->opened_ns);
+  record(client, CLOCK_CONNECT_PROTOCOL, client->opened_ns, now_ns);
+  uint64_t tick_ns = driver_of(client)->tick_ns;
+  /* A random phase, or the keep-alives of all clients would come as one burst. */
+  if (tick_ns > 0) timer_arm(loop_wheel(worker->loop), &client->tick, now_ns + 1 + rng_below(&worker->rng, tick_ns));
+}
+
+static void on_failed(struct client *base, int32_t code) {
+  end(of_base(base), code);
+}
+
+static void on_acked(struct client *base, uint32_t token, int32_t code) {
+  struct load_client *client = of_base(base);
+  struct worker *worker = client->worker;
+  enum traffic_phase phase = token & 1 ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP;
+  struct ledger *ledger = ledger_of(client, phase);
+  uint64_t slot = slot_of(client, token >> 1);
+  uint64_t now_ns = clock_now_ns();
+  if (code != 0) {
+    if (!ledger_rejected(ledger, slot)) return;
+    codes_add(&tally_of(client, phase)->publishes.rejected, code, 1);
+    if (phase == TRAFFIC_MEASURE) series_count(worker->series, SERIES_REJECTED, now_ns, 1);
+  } else {
+    if (!ledger_acked(ledger, slot)) return;
+    tally_of(client, phase)->publishes.acked++;
+    if (phase == TRAFFIC_MEASURE) {
+      uint64_t scheduled_ns = ledger_scheduled_ns(ledger, slot);
+      record(client, CLOCK_ACK, scheduled_ns, now_ns);
+      record(client, CLOCK_ACK_SERVICE, ledger_written_ns(ledger, slot), now_ns);
+      series_count(worker->series, SERIES_ACKED, now_ns, 1);
+      series_record(worker->series, SERIES_ACK, now_ns, (int64_t)(now_ns - scheduled_ns));
+    }
+  }
+  client->sending[phase].outstanding--;
+  send_backlog(client);
+}
+
+static enum traffic_phase phase_now(const struct worker *worker, uint64_t now_ns) {
+  return worker->ledgers_started && now_ns >= worker->control->start_ns[TRAFFIC_MEASURE] ? TRAFFIC_MEASURE
+                                                                                         : TRAFFIC_WARM_UP;
+}
+
+/* The phase of a payload of ours, or TRAFFIC_PHASES when it belongs to another run or to none of our phases. */
+static enum traffic_phase phase_of(const struct worker *worker, const struct payload *payload) {
+  if (!worker->ledgers_started || payload->run_id != worker->plan->run.settings.run_id ||
+      payload->sender >= worker->plan->topology.senders) {
+    return TRAFFIC_PHASES;
+  }
+  if (payload->phase == PAYLOAD_WARM_UP) return TRAFFIC_WARM_UP;
+  return payload->phase == PAYLOAD_MEASURE ? TRAFFIC_MEASURE : TRAFFIC_PHASES;
+}
+
+static void count_first(
+    struct load_client *client, enum traffic_phase phase, const struct payload *payload, uint64_t now_ns) {
+  struct worker *worker = client->worker;
+  worker->area->delivered[phase]++;
+  if (now_ns >= worker->control->end_ns[phase]) tally_of(client, phase)->deliveries.late++;
+  if (phase != TRAFFIC_MEASURE) return;
+  record(client, CLOCK_DELIVERY, payload->scheduled_ns, now_ns);
+  record(client, CLOCK_DELIVERY_SERVICE, payload->written_ns, now_ns);
+  series_count(worker->series, SERIES_DELIVERED, now_ns, 1);
+  series_record(worker->series, SERIES_DELIVERY, now_ns, (int64_t)(now_ns - payload->scheduled_ns));
+}
+
+static void on_delivered(struct client *base, struct view content, bool overlap) {
+  struct load_client *client = of_base(base);
+  struct worker *worker = client->worker;
+  uint64_t now_ns = clock_now_ns();
+  struct payload payload;
+  if (base->state == CLIENT_OVER) return; /* settled: what comes during the good-bye belongs to no phase */
+  enum payload_result result = payload_read(driver_of(client)->payload_form, content.data, content.len, &payload);
+  if (result == PAYLOAD_CORRUPT) {
+    tally_of(client, phase_now(worker, now_ns))->deliveries.corrupt++;
+    return;
+  }
+  enum traffic_phase phase = result == PAYLOAD_OK ? phase_of(worker, &payload) : TRAFFIC_PHASES;
+  if (phase == TRAFFIC_PHASES) {
+    tally_of(client, phase_now(worker, now_ns))->deliveries.unexpected++;
+    return;
+  }
+  struct tally *tally = tally_of(client, phase);
+  switch (ledger_delivered(ledger_of(client, phase), base->index, payload.sender, payload.sequence, now_ns)) {
+  case DELIVERY_REORDERED:
+    tally->deliveries.reordered++;
+    count_first(client, phase, &payload, now_ns);
+    break;
+  case DELIVERY_FIRST:
+    count_first(client, phase, &payload, now_ns);
+    break;
+  case DELIVERY_DUPLICATE:
+    if (!overlap) tally->deliveries.duplicate++;
+    break;
+  case DELIVERY_UNEXPECTED:
+    tally->deliveries.unexpected++;
+    break;
+  }
+}
+
+static void on_wake(struct client *base, uint64_t due_ns) {
+  struct load_client *client = of_base(base);
+  if (base->state == CLIENT_CONNECTING) {
+    uint64_t deadline_ns = client->worker->control->connect_deadline_ns;
+    if (due_ns > deadline_ns) due_ns = deadline_ns;
+  }
+  timer_arm(loop_wheel(client->worker->loop), &client->tick, due_ns);
+}
+
+static const struct client_hooks hooks = {
+    .established = on_established,
+    .failed = on_failed,
+    .acked = on_acked,
+    .delivered = on_delivered,
+    .wake = on_wake,
+};
+
+static void on_tick(struct timer *timer, uint64_t now_ns) {
+  struct load_client *client = of_tick(timer);
+  uint64_t next_ns = client->worker->control->connect_deadline_ns;
+  if (client->base.state == CLIENT_CONNECTING) {
+    if (now_ns >= next_ns) {
+      end(client, CAUSE_CONNECT_TIMEOUT);
+      return;
+    }
+  } else {
+    next_ns = now_ns + driver_of(client)->tick_ns;
+  }
+  timer_arm(loop_wheel(client->worker->loop), timer, next_ns); /* first: the driver may ask for an earlier one */
+  driver_of(client)->tick(&client->base, now_ns);
+}
+
+/* --- the stream --- */
+
+static void on_connected(struct stream *stream) {
+  of_stream(stream)->connected_ns = clock_now_ns();
+}
+
+static void on_opened(struct stream *stream) {
+  struct load_client *client = of_stream(stream);
+  client->opened_ns = clock_now_ns();
+  driver_of(client)->opened(&client->base);
+}
+
+static size_t on_received(struct stream *stream, uint8_t *data, size_t len) {
+  struct load_client *client = of_stream(stream);
+  size_t used = driver_of(client)->received(&client->base, data, len);
+  if (client->worker->ledgers_started) {
+    tally_of(client, phase_now(client->worker, loop_now_ns(client->worker->loop)))->bytes_received += used;
+  }
+  return used;
+}
+
+static void on_drained(struct stream *stream) {
+  send_backlog(of_stream(stream));
+}
+
+static int32_t cause_of_end(const struct load_client *client, enum stream_end how, int error) {
+  bool connecting = client->base.state == CLIENT_CONNECTING;
+  switch (how) {
+  case STREAM_END_REFUSED:
+    return CAUSE_CONNECT_REFUSED;
+  case STREAM_END_CONNECT:
+    return error == ETIMEDOUT ? CAUSE_CONNECT_TIMEOUT : CAUSE_CONNECT_ERROR;
+  case STREAM_END_TLS:
+    return connecting ? CAUSE_TLS : CAUSE_RESET;
+  case STREAM_END_MEMORY:
+    return connecting ? CAUSE_CONNECT_ERROR : CAUSE_RESET;
+  case STREAM_END_RESET:
+    return connecting ? CAUSE_CLOSED_EARLY : CAUSE_RESET;
+  default:
+    return connecting ? CAUSE_CLOSED_EARLY : CAUSE_CLOSED_BY_PEER;
+  }
+}
+
+static void on_closed(struct stream *stream, enum stream_end how, int error) {
+  struct load_client *client = of_stream(stream);
+  end(client, cause_of_end(client, how, error));
+}
+
+static const struct stream_ops stream_ops = {
+    .connected = on_connected,
+    .opened = on_opened,
+    .received = on_received,
+    .drained = on_drained,
+    .closed = on_closed,
+};
+
+/* 127.1.x.y, one for each CLIENT_SOURCE_PORTS clients. */
+static struct address source_address(uint32_t index) {
+  struct address address = {.len = sizeof(struct sockaddr_in)};
+  struct sockaddr_in *in = (struct sockaddr_in *)&address.storage;
+  in->sin_family = AF_INET;
+  in->sin_addr.s_addr = htonl(0x7f010001 + index / CLIENT_SOURCE_PORTS);
+  return address;
+}
+
+void client_connect(struct load_client *client) {
+  struct worker *worker = client->worker;
+  struct driver_run *run = &worker->plan->run;
+  client->base.hooks = &hooks;
+  client->base.run = run;
+  client->base.state = CLIENT_CONNECTING;
+  client->tick.fire = on_tick;
+  client->answer.fire = on_answer_timer;
+  connections_of(client)->connections.attempted++;
+  worker->in_progress++;
+  struct address from = source_address(client->base.index);
+  client->started_ns = clock_now_ns();
+  enum status status = stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
+      worker->plan->spread_sources ? &from : NULL, run->tls, run->server_name, NULL);
+  if (status != STATUS_OK) {
+    client->base.state = CLIENT_OVER;
+    end_before_established(client, CAUSE_CONNECT_ERROR);
+    return;
+  }
+  timer_arm(loop_wheel(worker->loop), &client->tick, worker->control->connect_deadline_ns);
+}
+
+void client_settle(struct load_client *client, enum cause cause, bool good_bye) {
+  if (client->base.state == CLIENT_CONNECTING) {
+    end(client, CAUSE_INTERRUPTED);
+    return;
+  }
+  if (client->base.state != CLIENT_ESTABLISHED) return;
+  if (is_sender(client) && client->worker->ledgers_started) {
+    for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
+      client_give_up_backlog(client, (enum traffic_phase)phase, CAUSE_BLOCKED);
+    time_out_all(client, cause);
+  }
+  client->base.state = CLIENT_OVER;
+  if (good_bye) driver_of(client)->closing(&client->base);
+}
+
+void client_close(struct load_client *client) {
+  if (!stream_is_open(&client->base.stream)) return;
+  release(client);
+}

@@ -1,0 +1,148 @@
+#include "load/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum series_clock clock_of(int i) {
+  return (enum series_clock)i;
+}
+
+void merge_second(const struct plan *plan, uint32_t second, struct histogram *scratch, struct report_second *out) {
+  for (int i = 0; i < SERIES_CLOCKS; i++) {
+    histogram_reset(scratch);
+    for (uint32_t w = 0; w < plan->workers; w++)
+      series_take(plan->shared.series[w], second, clock_of(i), scratch);
+    if (scratch->count == 0) continue;
+    uint64_t count = scratch->count;
+    int64_t p50_ns = histogram_percentile(scratch, 50), p99_ns = histogram_percentile(scratch, 99);
+    int64_t max_ns = scratch->max_ns;
+    if (i == SERIES_ACK) {
+      out->ack.count = count, out->ack.p50_ns = p50_ns, out->ack.p99_ns = p99_ns, out->ack.max_ns = max_ns;
+    } else if (i == SERIES_DELIVERY) {
+      out->delivery.count = count, out->delivery.p50_ns = p50_ns;
+      out->delivery.p99_ns = p99_ns, out->delivery.max_ns = max_ns;
+    } else {
+      out->schedule_lag.count = count, out->schedule_lag.p50_ns = p50_ns;
+      out->schedule_lag.p99_ns = p99_ns, out->schedule_lag.max_ns = max_ns;
+    }
+  }
+}
+
+static void merge_rows(const struct plan *plan, struct report *report) {
+  for (uint32_t w = 0; w < plan->workers; w++) {
+    const struct series *series = plan->shared.series[w];
+    /* An interrupted run has fewer seconds than rows; what was counted later belongs to its last one. */
+    for (uint32_t s = 0; s < series->seconds && report->seconds > 0; s++) {
+      const uint64_t *row = series->rows[s];
+      struct report_second *out = &report->second[s < report->seconds ? s : report->seconds - 1];
+      out->scheduled += row[SERIES_SCHEDULED];
+      out->attempted += row[SERIES_ATTEMPTED];
+      out->acked += row[SERIES_ACKED];
+      out->rejected += row[SERIES_REJECTED];
+      out->delivered += row[SERIES_DELIVERED];
+      out->established += row[SERIES_ESTABLISHED];
+      out->dropped += row[SERIES_DROPPED];
+    }
+  }
+}
+
+static bool clock_is_used(const struct plan *plan, enum report_clock clock) {
+  switch (clock) {
+  case CLOCK_CONNECT_TLS:
+    return plan->run.tls != NULL;
+  case CLOCK_ACK:
+  case CLOCK_ACK_SERVICE:
+    return plan->driver->capabilities & CAPABILITY_ACKS;
+  case CLOCK_FANOUT_FIRST:
+  case CLOCK_FANOUT_COMPLETE:
+    return topology_plan(&plan->topology, 0).fan_out > 1;
+  default:
+    return true;
+  }
+}
+
+static enum status merge_clocks(const struct plan *plan, struct report *report, struct err *err) {
+  for (int i = 0; i < REPORT_CLOCKS; i++) {
+    if (!clock_is_used(plan, (enum report_clock)i)) continue;
+    struct histogram *merged = malloc(sizeof(*merged));
+    if (!merged) return err_set(err, STATUS_MEMORY, "out of memory for the report's histograms");
+    histogram_reset(merged);
+    for (uint32_t w = 0; w < plan->workers; w++)
+      histogram_merge(merged, &plan->shared.area[w].clock[i]);
+    report->clock[i] = merged;
+  }
+  return STATUS_OK;
+}
+
+static void charge_difference(uint64_t total, uint64_t accounted, struct codes *codes, enum cause cause) {
+  if (total > accounted) codes_add(codes, cause, total - accounted);
+}
+
+/* A worker that died left things open, and may have died between two counters: the differences are charged to the
+ * interruption, so that the identities hold and the loss shows. */
+static void close_tally(struct tally *tally) {
+  charge_difference(tally->connections.attempted,
+      tally->connections.established + codes_total(&tally->connections.failed), &tally->connections.failed,
+      CAUSE_INTERRUPTED);
+  charge_difference(tally->publishes.scheduled, tally->publishes.attempted + codes_total(&tally->publishes.unsent),
+      &tally->publishes.unsent, CAUSE_INTERRUPTED);
+  charge_difference(tally->publishes.attempted,
+      tally->publishes.acked + codes_total(&tally->publishes.rejected) + codes_total(&tally->publishes.timed_out),
+      &tally->publishes.timed_out, CAUSE_INTERRUPTED);
+}
+
+static void close_slots(const struct plan *plan, const bool *died) {
+  uint32_t senders = plan->topology.senders;
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    struct ledger *ledger = plan->shared.ledger[phase];
+    for (uint64_t slot = 0; slot < plan->schedule[phase].slots; slot++) {
+      if (died[slot % senders % plan->workers] && ledger_pending(ledger, slot)) ledger_timed_out(ledger, slot);
+    }
+  }
+}
+
+static void merge_tallies(const struct plan *plan, const bool *died, struct report *report) {
+  bool any_died = false;
+  for (uint32_t w = 0; w < plan->workers; w++) {
+    struct worker_area *area = &plan->shared.area[w];
+    any_died |= died[w];
+    for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+      if (died[w]) close_tally(&area->tally[phase]);
+      tally_merge(phase == TRAFFIC_WARM_UP ? &report->warmup : &report->measure, &area->tally[phase]);
+    }
+  }
+  if (any_died) close_slots(plan, died);
+  ledger_settle(plan->shared.ledger[TRAFFIC_WARM_UP], report->has_acks, &report->warmup, NULL, NULL);
+  ledger_settle(plan->shared.ledger[TRAFFIC_MEASURE], report->has_acks, &report->measure,
+      report->clock[CLOCK_FANOUT_FIRST], report->clock[CLOCK_FANOUT_COMPLETE]);
+}
+
+static enum status merge_workers(const struct plan *plan, const bool *died, struct report *report, struct err *err) {
+  report->worker = calloc(plan->workers, sizeof(*report->worker));
+  if (!report->worker) return err_set(err, STATUS_MEMORY, "out of memory for the report");
+  report->workers = plan->workers;
+  for (uint32_t w = 0; w < plan->workers; w++) {
+    const struct worker_area *area = &plan->shared.area[w];
+    struct report_worker *out = &report->worker[w];
+    const struct loop_stats *stats = &area->measured;
+    uint64_t loop_ns = stats->busy_ns + stats->waited_ns;
+    out->clients = area->clients;
+    out->busy_share = loop_ns > 0 ? (double)stats->busy_ns / (double)loop_ns : 0;
+    out->cpu_share = area->measured_ns > 0 ? (double)area->cpu_ns / (double)area->measured_ns : 0;
+    out->clock_gaps = stats->gaps;
+    out->clock_gap_ns = stats->gap_ns;
+    out->longest_gap_ns = stats->longest_gap_ns;
+    out->rss_bytes = area->rss_bytes;
+    out->died = died[w];
+    if (area->tls[0]) memcpy(report->target.tls, area->tls, sizeof(report->target.tls));
+  }
+  return STATUS_OK;
+}
+
+enum status merge_report(const struct plan *plan, const bool *died, struct report *report, struct err *err) {
+  enum status status = merge_clocks(plan, report, err);
+  if (status != STATUS_OK) return status;
+  merge_rows(plan, report);
+  merge_tallies(plan, died, report);
+  return merge_workers(plan, died, report, err);
+}

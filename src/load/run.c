@@ -1,0 +1,608 @@
+#include "load/run.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "load/client.h"
+#include "load/merge.h"
+#include "load/shared.h"
+#include "load/worker.h"
+#include "net/tls.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONTROL_TURN_MS 20
+#define PROGRESS_NS (200 * NS_PER_MS)
+#define LEAD_NS (50 * NS_PER_MS)       /* from the release to the first slot */
+#define LEAD_PER_CLIENT_NS 500         /* workers note every established client before it */
+#define WORKER_LAG_NS (3 * NS_PER_SEC) /* how long a worker may be late before it counts as hung */
+#define SECOND_LATE_NS NS_PER_SEC      /* a second's intervals are read that long after it is over */
+#define SETTLE_NS (250 * NS_PER_MS)    /* a complete run waits that long for duplicates */
+
+const char *run_phase_name(enum run_phase phase) {
+  static const char *const names[] = {"setup", "connect", "warm-up", "measure", "grace", "teardown"};
+  return names[phase];
+}
+
+struct process {
+  pid_t pid;
+  int pidfd;    /* -1 once reaped */
+  bool settled; /* ended by itself with everything written */
+};
+
+struct run {
+  const struct run_options *options;
+  struct report *report;
+  struct workload workload; /* with every default filled in */
+  struct plan plan;
+  struct process *process;
+  bool *died;
+  struct pollfd *poll;
+  bool broken; /* a worker died: the run ends early */
+  enum run_phase phase;
+  uint64_t phase_started_ns, phase_length_ns, progress_ns;
+  uint32_t seconds_taken;
+  struct report_second shown; /* the last whole second, for the display */
+  uint32_t shown_second;
+  struct histogram scratch;
+};
+
+static int interrupted(const struct run *run) {
+  return run->options->interrupted ? *run->options->interrupted : 0;
+}
+
+/* --- progress --- */
+
+static void fill_counts(const struct run *run, struct run_progress *progress) {
+  int phase = run->phase >= RUN_MEASURE ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP;
+  for (uint32_t w = 0; run->plan.shared.memory && w < run->plan.workers; w++) {
+    const struct worker_area *area = &run->plan.shared.area[w];
+    const struct tally *connections = &area->tally[TRAFFIC_MEASURE];
+    const struct tally *tally = &area->tally[phase];
+    progress->established += peek(&connections->connections.established);
+    for (uint32_t i = 0; i < CODES_MAX; i++)
+      progress->failed += peek(&connections->connections.failed.entry[i].count);
+    for (uint32_t i = 0; i < CODES_MAX; i++)
+      progress->rejected += peek(&tally->publishes.rejected.entry[i].count);
+    progress->scheduled += peek(&tally->publishes.scheduled);
+    progress->attempted += peek(&tally->publishes.attempted);
+    progress->acked += peek(&tally->publishes.acked);
+    progress->delivered += peek(&area->delivered[phase]);
+    uint64_t busy = peek(&area->live.busy_ns), all = busy + peek(&area->live.waited_ns);
+    double share = all > 0 ? (double)busy / (double)all : 0;
+    if (share > progress->worst_busy_share) progress->worst_busy_share = share;
+  }
+}
+
+static void show(struct run *run, bool at_once) {
+  uint64_t now_ns = clock_now_ns();
+  if (!run->options->progress || (!at_once && now_ns < run->progress_ns + PROGRESS_NS)) return;
+  run->progress_ns = now_ns;
+  uint64_t elapsed_ns = now_ns > run->phase_started_ns ? now_ns - run->phase_started_ns : 0;
+  struct run_progress progress = {
+      .phase = run->phase,
+      .phase_elapsed_s = (double)elapsed_ns / 1e9,
+      .phase_length_s = (double)run->phase_length_ns / 1e9,
+      .clients = run->workload.clients,
+      .ack_p50_ns = run->shown.ack.p50_ns,
+      .ack_p99_ns = run->shown.ack.p99_ns,
+  };
+  fill_counts(run, &progress);
+  run->options->progress(run->options->context, &progress);
+}
+
+static void enter(struct run *run, enum run_phase phase, uint64_t started_ns, uint64_t length_ns) {
+  run->phase = phase;
+  run->phase_started_ns = started_ns;
+  run->phase_length_ns = length_ns;
+  show(run, true);
+}
+
+/* --- workers --- */
+
+static void reap(struct run *run, uint32_t i) {
+  int status;
+  struct process *process = &run->process[i];
+  if (process->pidfd < 0 || waitpid(process->pid, &status, WNOHANG) != process->pid) return;
+  close(process->pidfd);
+  process->pidfd = -1;
+  process->settled =
+      WIFEXITED(status) && WEXITSTATUS(status) == 0 && atomic_load(&run->plan.shared.area[i].state) == WORKER_ENDED;
+  if (process->settled) return;
+  run->died[i] = true;
+  run->broken = true;
+}
+
+/* Sleeps for a turn, or until a worker ends. */
+static void control_turn(struct run *run) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    if (run->process[i].pidfd >= 0) run->poll[count++] = (struct pollfd){run->process[i].pidfd, POLLIN, 0};
+  }
+  if (poll(run->poll, count, CONTROL_TURN_MS) > 0) {
+    for (uint32_t i = 0; i < run->plan.workers; i++)
+      reap(run, i);
+  }
+  show(run, false);
+}
+
+static bool all_reached(const struct run *run, enum worker_state state) {
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    if (!run->died[i] && atomic_load_explicit(&run->plan.shared.area[i].state, memory_order_acquire) < state) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void kill_workers(struct run *run, enum worker_state before) {
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    struct process *process = &run->process[i];
+    if (process->pidfd < 0 || atomic_load(&run->plan.shared.area[i].state) >= before) continue;
+    kill(process->pid, SIGKILL);
+    waitpid(process->pid, NULL, 0);
+    close(process->pidfd);
+    process->pidfd = -1;
+    run->died[i] = true;
+    run->broken = true;
+  }
+}
+
+/* The measurement is settled in shared memory: what is left of the processes has nothing more to say. */
+static void end_workers(struct run *run) {
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    struct process *process = &run->process[i];
+    if (process->pidfd < 0) continue;
+    kill(process->pid, SIGKILL);
+    waitpid(process->pid, NULL, 0);
+    close(process->pidfd);
+    process->pidfd = -1;
+  }
+}
+
+static enum status fork_workers(struct run *run, struct err *err) {
+  for (uint32_t i = 0; i < run->plan.workers; i++)
+    run->process[i].pidfd = -1;
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      worker_main(&run->plan, i);
+      _exit(run->plan.shared.area[i].error[0] ? 1 : 0);
+    }
+    int pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0) {
+      int error = errno;
+      if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+      }
+      end_workers(run);
+      return err_set(err, STATUS_IO, "cannot start worker %u of %u: %s", i + 1, run->plan.workers, strerror(error));
+    }
+    run->process[i] = (struct process){.pid = pid, .pidfd = pidfd};
+  }
+  return STATUS_OK;
+}
+
+static void set_stage(struct run *run, enum stage stage) {
+  atomic_store_explicit(&run->plan.shared.control->stage, stage, memory_order_release);
+}
+
+/* --- phases --- */
+
+static double seconds_since(uint64_t from_ns, uint64_t to_ns) {
+  return to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
+}
+
+static bool goes_on(const struct run *run) {
+  return !run->broken && interrupted(run) == 0;
+}
+
+static void connect_phase(struct run *run) {
+  uint64_t started_ns = run->phase_started_ns;
+  uint64_t limit_ns = run->plan.shared.control->connect_deadline_ns + WORKER_LAG_NS;
+  while (goes_on(run) && !all_reached(run, WORKER_CONNECTED) && clock_now_ns() < limit_ns)
+    control_turn(run);
+  run->report->connect_s = seconds_since(started_ns, clock_now_ns());
+  if (goes_on(run)) kill_workers(run, WORKER_CONNECTED);
+}
+
+static uint64_t count_established(const struct run *run) {
+  uint64_t count = 0;
+  for (uint32_t i = 0; i < run->plan.workers; i++)
+    count += peek(&run->plan.shared.area[i].tally[TRAFFIC_MEASURE].connections.established);
+  return count;
+}
+
+/* Traffic makes sense only with the population that was asked for, unless the user accepts less. */
+static bool population_will_do(const struct run *run) {
+  uint64_t established = count_established(run);
+  return established == run->workload.clients || (run->workload.allow_partial && established > 0);
+}
+
+static void rfc3339(uint64_t at_ns, char *out, size_t size) {
+  int64_t wall_ms = clock_wall_ms() - (int64_t)((clock_now_ns() - at_ns) / NS_PER_MS);
+  time_t seconds = (time_t)(wall_ms / 1000);
+  struct tm tm;
+  char day[32];
+  gmtime_r(&seconds, &tm);
+  strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm);
+  snprintf(out, size, "%s.%03dZ", day, (int)(wall_ms % 1000));
+}
+
+static void release_traffic(struct run *run) {
+  struct control *control = run->plan.shared.control;
+  uint64_t start_ns = clock_now_ns() + LEAD_NS + (uint64_t)run->workload.clients * LEAD_PER_CLIENT_NS;
+  uint64_t measure_ns = start_ns + run->workload.warmup_ns;
+  control->start_ns[TRAFFIC_WARM_UP] = start_ns;
+  control->end_ns[TRAFFIC_WARM_UP] = measure_ns;
+  control->start_ns[TRAFFIC_MEASURE] = measure_ns;
+  control->end_ns[TRAFFIC_MEASURE] = measure_ns + run->workload.duration_ns;
+  ledger_start(run->plan.shared.ledger[TRAFFIC_WARM_UP], start_ns);
+  ledger_start(run->plan.shared.ledger[TRAFFIC_MEASURE], measure_ns);
+  for (uint32_t i = 0; i < run->plan.workers; i++)
+    series_start(run->plan.shared.series[i], measure_ns);
+  set_stage(run, STAGE_TRAFFIC);
+}
+
+/* Reads every second that is over for long enough, while the workers still hold it. */
+static void take_seconds(struct run *run, uint64_t now_ns) {
+  uint64_t start_ns = run->plan.shared.control->start_ns[TRAFFIC_MEASURE];
+  struct report *report = run->report;
+  /* The last row also holds what came after the phase: it is read when all is over. */
+  while (run->seconds_taken + 1 < report->seconds &&
+         now_ns >= start_ns + (run->seconds_taken + 1) * NS_PER_SEC + SECOND_LATE_NS) {
+    uint32_t second = run->seconds_taken++;
+    merge_second(&run->plan, second, &run->scratch, &report->second[second]);
+    run->shown = report->second[second];
+  }
+}
+
+/* Lets a phase run to its end, or cuts it short; the end moves to now, and what comes after it does not start. */
+static void traffic_phase(struct run *run, enum traffic_phase phase) {
+  struct control *control = run->plan.shared.control;
+  uint64_t start_ns = control->start_ns[phase];
+  enter(run, phase == TRAFFIC_WARM_UP ? RUN_WARM_UP : RUN_MEASURE, start_ns, control->end_ns[phase] - start_ns);
+  while (goes_on(run) && clock_now_ns() < control->end_ns[phase]) {
+    control_turn(run);
+    take_seconds(run, clock_now_ns());
+  }
+  uint64_t now_ns = clock_now_ns();
+  for (int i = phase; i < TRAFFIC_PHASES; i++) {
+    if (control->end_ns[i] > now_ns) control->end_ns[i] = now_ns;
+  }
+}
+
+static bool everything_came(const struct run *run) {
+  bool has_acks = run->report->has_acks;
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    uint64_t attempted = 0, answered = 0;
+    for (uint32_t i = 0; i < run->plan.workers; i++) {
+      const struct tally *tally = &run->plan.shared.area[i].tally[phase];
+      attempted += peek(&tally->publishes.attempted);
+      answered += peek(&tally->publishes.acked);
+      for (uint32_t c = 0; c < CODES_MAX; c++) {
+        answered += peek(&tally->publishes.rejected.entry[c].count);
+        answered += peek(&tally->publishes.timed_out.entry[c].count);
+      }
+    }
+    if (has_acks && answered < attempted) return false;
+    if (!ledger_is_complete(run->plan.shared.ledger[phase], has_acks)) return false;
+  }
+  return true;
+}
+
+/* Ends when everything came (and a moment for duplicates has passed), at the latest after grace_ns. */
+static void grace_phase(struct run *run) {
+  uint64_t started_ns = clock_now_ns();
+  uint64_t end_ns = started_ns + run->workload.grace_ns, complete_ns = 0;
+  enter(run, RUN_GRACE, started_ns, run->workload.grace_ns);
+  while (!run->broken && interrupted(run) < 2 && clock_now_ns() < end_ns) {
+    control_turn(run);
+    take_seconds(run, clock_now_ns());
+    bool complete = all_reached(run, WORKER_TRAFFIC_OVER) && everything_came(run);
+    if (!complete) {
+      complete_ns = 0;
+    } else if (complete_ns == 0) {
+      complete_ns = clock_now_ns();
+    } else if (clock_now_ns() >= complete_ns + SETTLE_NS) {
+      break;
+    }
+  }
+  uint64_t late_ns = clock_now_ns() + WORKER_LAG_NS;
+  while (!run->broken && interrupted(run) < 2 && !all_reached(run, WORKER_TRAFFIC_OVER) && clock_now_ns() < late_ns)
+    control_turn(run);
+  run->report->grace_s = seconds_since(started_ns, clock_now_ns());
+}
+
+static void teardown_phase(struct run *run) {
+  uint64_t deadline_ns = clock_now_ns() + run->workload.teardown_deadline_ns;
+  enter(run, RUN_TEARDOWN, clock_now_ns(), run->workload.teardown_deadline_ns);
+  set_stage(run, interrupted(run) >= 2 ? STAGE_ABORT : STAGE_TEARDOWN);
+  bool running = true;
+  while (running && clock_now_ns() < deadline_ns) {
+    control_turn(run);
+    if (interrupted(run) >= 2) set_stage(run, STAGE_ABORT);
+    running = false;
+    for (uint32_t i = 0; i < run->plan.workers; i++)
+      running |= run->process[i].pidfd >= 0;
+  }
+  kill_workers(run, WORKER_ENDED);
+  end_workers(run);
+}
+
+static void note_traffic_times(struct run *run) {
+  const struct control *control = run->plan.shared.control;
+  struct report *report = run->report;
+  uint64_t start_ns = control->start_ns[TRAFFIC_MEASURE], end_ns = control->end_ns[TRAFFIC_MEASURE];
+  report->warmup_s = seconds_since(control->start_ns[TRAFFIC_WARM_UP], control->end_ns[TRAFFIC_WARM_UP]);
+  report->measure_s = seconds_since(start_ns, end_ns);
+  if (report->measure_s <= 0) {
+    report->seconds = 0;
+    return;
+  }
+  rfc3339(start_ns, report->measure_started_at, sizeof(report->measure_started_at));
+  rfc3339(end_ns, report->measure_ended_at, sizeof(report->measure_ended_at));
+  uint32_t seen = (uint32_t)ceil(report->measure_s);
+  if (seen < report->seconds) report->seconds = seen;
+}
+
+static void run_phases(struct run *run) {
+  connect_phase(run);
+  if (goes_on(run) && population_will_do(run)) {
+    release_traffic(run);
+    traffic_phase(run, TRAFFIC_WARM_UP);
+    if (goes_on(run)) traffic_phase(run, TRAFFIC_MEASURE);
+    run->report->interrupted = interrupted(run) > 0;
+    grace_phase(run);
+  }
+  if (interrupted(run) > 0) run->report->interrupted = true;
+  teardown_phase(run);
+  note_traffic_times(run);
+  for (uint32_t s = run->seconds_taken; s < run->report->seconds; s++)
+    merge_second(&run->plan, s, &run->scratch, &run->report->second[s]);
+}
+
+/* --- before and after --- */
+
+static void raise_descriptor_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static uint64_t descriptor_limit(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
+
+static void fill_defaults(struct run *run) {
+  struct workload *workload = &run->workload;
+  *workload = *run->options->workload;
+  workload->senders = topology_of(workload).senders;
+  workload->workers = plan_workers(workload, descriptor_limit());
+  if (workload->seed == 0) workload->seed = clock_now_ns() ^ (uint64_t)clock_wall_ms() << 20;
+}
+
+static void fill_target(struct run *run) {
+  const struct driver_run *driver_run = &run->plan.run;
+  const struct driver *driver = driver_run->driver;
+  const struct workload *workload = &run->workload;
+  struct report_target *target = &run->report->target;
+  bool embedded = workload->target == NULL;
+  snprintf(target->url, sizeof(target->url), "%s", run->options->target);
+  snprintf(target->protocol, sizeof(target->protocol), "%s", driver->name);
+  snprintf(target->protocol_title, sizeof(target->protocol_title), "%s", driver->title);
+  snprintf(target->server_version, sizeof(target->server_version), "%s", driver_run->server_version);
+  snprintf(target->ack_meaning, sizeof(target->ack_meaning), "%s", driver->ack_meaning);
+  snprintf(target->delivery, sizeof(target->delivery), "%s", driver->delivery);
+  target->embedded = embedded;
+  target->shares_host = embedded || address_is_loopback(&driver_run->address);
+  snprintf(target->ack_policy, sizeof(target->ack_policy), "%s",
+      embedded && workload->ack_policy ? workload->ack_policy : "unknown");
+  snprintf(target->rate_limits, sizeof(target->rate_limits), "%s",
+      !embedded               ? "unknown"
+      : workload->rate_limits ? "on"
+                              : "off");
+  snprintf(target->storage, sizeof(target->storage), "%s",
+      embedded                   ? "SQLite, WAL, synchronous=FULL"
+      : workload->database_label ? workload->database_label
+                                 : "unspecified");
+}
+
+static void add_limitation(struct report *report, const char *sentence) {
+  const size_t max = sizeof(report->limitations) / sizeof(report->limitations[0]) - 1;
+  for (size_t i = 0; i < max; i++) {
+    if (report->limitations[i]) continue;
+    report->limitations[i] = sentence;
+    return;
+  }
+}
+
+static void fill_limitations(struct run *run) {
+  struct report *report = run->report;
+  const struct driver *driver = run->plan.driver;
+  add_limitation(report, "All latencies are differences of CLOCK_MONOTONIC on the generator's host.");
+  if (report->target.shares_host) {
+    add_limitation(report, "Generator and server share one host: they compete for its cores, and no network lies "
+                           "between them.");
+  }
+  if (!report->target.embedded) {
+    add_limitation(report, "What an ACK and the storage of this server guarantee is not known to muster: see the "
+                           "labels.");
+  }
+  double each = run->workload.rate_per_sec / run->workload.senders;
+  if (!report->target.embedded && driver->rate_limit > 0 && each > driver->rate_limit) {
+    add_limitation(report, "The rate per sender is above the limit that servers of this protocol usually set for one "
+                           "connection: rejections may be that limit and not a lack of capacity.");
+  }
+  add_limitation(report, "One trial: the spread between trials is not known.");
+}
+
+static void fill_settings(struct run *run) {
+  const struct run_options *options = run->options;
+  const struct workload *workload = &run->workload;
+  struct driver_settings *settings = &run->plan.run.settings;
+  uint64_t run_id;
+  random_bytes(&run_id, sizeof(run_id));
+  *settings = (struct driver_settings){
+      .target = options->target,
+      .app_key = options->app_key,
+      .secret = options->secret,
+      .api_url = options->api_url,
+      .navigator_url = workload->navigator_url,
+      .run_id = run_id,
+      .clients = workload->clients,
+      .group_members = workload->topology == TOPOLOGY_GROUP ? workload->clients : 0,
+      .setup_concurrency = workload->setup_concurrency,
+      .payload_bytes = workload->payload_bytes,
+      .deadline_ns = clock_now_ns() + workload->setup_deadline_ns,
+      .store = workload->store,
+      .count = workload->count,
+      .obfuscate = workload->obfuscate,
+      .tls_verify = !workload->tls_insecure,
+      .tls_ca_file = workload->tls_ca_file,
+      .interrupted = options->interrupted,
+  };
+  snprintf(run->report->run_id, sizeof(run->report->run_id), "muster-%016" PRIx64, run_id);
+}
+
+static bool is_ipv4_loopback(const struct address *address) {
+  return address->storage.ss_family == AF_INET && address_is_loopback(address);
+}
+
+static enum status set_up(struct run *run, struct err *err) {
+  struct plan *plan = &run->plan;
+  uint64_t started_ns = clock_now_ns();
+  enter(run, RUN_SETUP, started_ns, run->workload.setup_deadline_ns);
+  fill_settings(run);
+  enum status status = url_parse(run->options->target, &plan->run.settings.url, err);
+  if (status != STATUS_OK) return status;
+  plan->run.driver = plan->driver;
+  status = plan->driver->prepare(&plan->run, err);
+  run->report->setup_s = seconds_since(started_ns, clock_now_ns());
+  if (status != STATUS_OK) return status;
+  if (run->workload.allow_non_loopback || address_is_loopback(&plan->run.address)) return STATUS_OK;
+  plan->driver->release(&plan->run);
+  return err_set(
+      err, STATUS_USAGE, "the clients would connect to another machine: give --allow-non-loopback if you may");
+}
+
+static enum status allocate(struct run *run, struct err *err) {
+  uint32_t workers = run->plan.workers;
+  struct report *report = run->report;
+  report->seconds = plan_seconds(&run->workload);
+  report->second = calloc(report->seconds, sizeof(*report->second));
+  run->process = calloc(workers, sizeof(*run->process));
+  run->died = calloc(workers, sizeof(*run->died));
+  run->poll = calloc(workers, sizeof(*run->poll));
+  if (report->second && run->process && run->died && run->poll) return STATUS_OK;
+  return err_set(err, STATUS_MEMORY, "out of memory for the run");
+}
+
+static const char *mend_connect(int32_t code) {
+  switch (code) {
+  case CAUSE_CONNECT_REFUSED:
+    return "nothing listens there: is the server running, and is the port right?";
+  case CAUSE_CONNECT_TIMEOUT:
+    return "it accepts connections but does not answer in time: is the server alive? (--connect-deadline)";
+  case CAUSE_TLS:
+    return "the TLS handshake failed: check the certificate, --tls-ca or --tls-insecure, and that the port speaks TLS";
+  case CAUSE_UPGRADE:
+    return "it is no WebSocket endpoint of this protocol: check port and path";
+  default:
+    return "see the code";
+  }
+}
+
+/* No client came in: the target is unreachable or refuses us, and the most frequent cause says why. */
+static enum status check_reached(const struct run *run, struct err *err) {
+  const struct report *report = run->report;
+  const struct codes *failed = &report->measure.connections.failed;
+  if (report->measure.connections.established > 0 || failed->used == 0 || run->broken) return STATUS_OK;
+  if (interrupted(run)) return err_set(err, STATUS_INTERRUPTED, "stopped before any client was connected");
+  uint32_t most = 0;
+  for (uint32_t i = 1; i < failed->used; i++) {
+    if (failed->entry[i].count > failed->entry[most].count) most = i;
+  }
+  int32_t code = failed->entry[most].code;
+  const char *name = cause_name(code);
+  if (!name && report->code_text) name = report->code_text(code);
+  return err_set(err, STATUS_UNREACHABLE, "none of %u clients could connect to %s: %" PRIu64 " failed with %s (%d); %s",
+      run->workload.clients, report->target.url, failed->entry[most].count, name ? name : "a code", (int)code,
+      mend_connect(code));
+}
+
+static enum status carry_out(struct run *run, struct err *err) {
+  struct control *control = run->plan.shared.control;
+  uint64_t now_ns = clock_now_ns();
+  control->connect_deadline_ns = now_ns + run->workload.connect_deadline_ns;
+  run->plan.spread_sources = run->workload.clients > CLIENT_SOURCE_PORTS && is_ipv4_loopback(&run->plan.run.address);
+  enum status status = fork_workers(run, err);
+  if (status != STATUS_OK) return status;
+  enter(run, RUN_CONNECT, now_ns, run->workload.connect_deadline_ns);
+  run_phases(run);
+  fill_target(run);
+  fill_limitations(run);
+  status = merge_report(&run->plan, run->died, run->report, err);
+  if (status != STATUS_OK) return status;
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    const char *error = run->plan.shared.area[i].error;
+    if (error[0]) return err_set(err, STATUS_IO, "worker %u: %s", i, error);
+  }
+  if (interrupted(run) >= 2 && run->report->measure_s <= 0) {
+    return err_set(err, STATUS_INTERRUPTED, "stopped before anything was measured");
+  }
+  return check_reached(run, err);
+}
+
+static enum status execute(struct run *run, struct err *err) {
+  struct plan *plan = &run->plan;
+  rfc3339(clock_now_ns(), run->report->started_at, sizeof(run->report->started_at));
+  raise_descriptor_limit();
+  fill_defaults(run);
+  run->report->workload = run->workload;
+  run->report->has_acks = run->options->driver->capabilities & CAPABILITY_ACKS;
+  run->report->code_text = run->options->driver->code_text;
+  report_environment_read(&run->report->environment);
+  plan->workload = &run->workload;
+  plan->driver = run->options->driver;
+  plan->topology = topology_of(&run->workload);
+  plan->workers = run->workload.workers;
+  enum status status = allocate(run, err);
+  if (status == STATUS_OK) status = set_up(run, err);
+  if (status != STATUS_OK) return status;
+  status = plan_make(plan, err);
+  if (status == STATUS_OK) status = carry_out(run, err);
+  plan_free(plan);
+  plan->driver->release(&plan->run);
+  return status;
+}
+
+enum status run_execute(const struct run_options *options, struct report *report, struct err *err) {
+  *report = (struct report){0};
+  enum status status = run_check(options->workload, options->driver, err);
+  if (status != STATUS_OK) return status;
+  struct run *run = calloc(1, sizeof(*run));
+  if (!run) return err_set(err, STATUS_MEMORY, "out of memory for the run");
+  run->options = options;
+  run->report = report;
+  status = execute(run, err);
+  free(run->process);
+  free(run->died);
+  free(run->poll);
+  free(run);
+  if (status != STATUS_OK) report_free(report);
+  return status;
+}

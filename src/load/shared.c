@@ -1,0 +1,108 @@
+#include "load/shared.h"
+
+#include "base/clock.h"
+#include "base/shm.h"
+#include "load/client.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#define PAGE 4096
+
+static size_t whole_pages(size_t size) {
+  return (size + PAGE - 1) / PAGE * PAGE;
+}
+
+static uint32_t usable_cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  int count = CPU_COUNT(&set);
+  return count > 0 ? (uint32_t)count : 1;
+}
+
+uint32_t plan_workers(const struct workload *workload, uint64_t nofile) {
+  if (workload->workers > 0) return workload->workers;
+  uint64_t room = nofile > WORKER_DESCRIPTORS ? nofile - WORKER_DESCRIPTORS : 1;
+  uint64_t needed = (workload->clients + room - 1) / room;
+  uint32_t cores = usable_cores();
+  uint64_t workers = needed > cores ? needed : cores;
+  return workers > workload->clients ? workload->clients : (uint32_t)workers;
+}
+
+uint32_t plan_seconds(const struct workload *workload) {
+  return (uint32_t)((workload->duration_ns + NS_PER_SEC - 1) / NS_PER_SEC);
+}
+
+static enum status make_schedules(struct plan *plan, struct err *err) {
+  const struct workload *workload = plan->workload;
+  const uint64_t length_ns[TRAFFIC_PHASES] = {workload->warmup_ns, workload->duration_ns};
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    enum status status = schedule_make(&plan->schedule[phase], workload->arrivals, workload->rate_per_sec,
+        length_ns[phase], workload->seed + (uint64_t)phase, err);
+    if (status != STATUS_OK) return status;
+  }
+  return STATUS_OK;
+}
+
+static enum status make_mapping(struct plan *plan, struct err *err) {
+  struct shared *shared = &plan->shared;
+  uint32_t seconds = plan_seconds(plan->workload);
+  size_t control_size = whole_pages(sizeof(struct control));
+  size_t areas_size = whole_pages(sizeof(struct worker_area) * plan->workers);
+  size_t one_series = whole_pages(series_size(seconds));
+  size_t ledgers_size = 0;
+  struct ledger_plan ledger_plan[TRAFFIC_PHASES];
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    ledger_plan[phase] = topology_plan(&plan->topology, plan->schedule[phase].slots);
+    size_t size = ledger_size(&ledger_plan[phase]);
+    if (size > SIZE_MAX / 4) return err_set(err, STATUS_USAGE, "the accounting does not fit any memory: lower --rate");
+    ledgers_size += whole_pages(size);
+  }
+  shared->size = control_size + areas_size + one_series * plan->workers + ledgers_size;
+  enum status status = shm_map(&shared->memory, shared->size, err);
+  if (status != STATUS_OK) return status;
+  shared->series = calloc(plan->workers, sizeof(struct series *));
+  if (!shared->series) return err_set(err, STATUS_MEMORY, "out of memory for the plan of the run");
+
+  uint8_t *at = shared->memory;
+  shared->control = (struct control *)at;
+  shared->area = (struct worker_area *)(at + control_size);
+  at += control_size + areas_size;
+  for (uint32_t i = 0; i < plan->workers; i++, at += one_series)
+    shared->series[i] = series_init(at, seconds);
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    shared->ledger[phase] = ledger_init(at, &ledger_plan[phase]);
+    at += whole_pages(ledger_size(&ledger_plan[phase]));
+  }
+  return STATUS_OK;
+}
+
+enum status plan_make(struct plan *plan, struct err *err) {
+  enum status status = make_schedules(plan, err);
+  if (status == STATUS_OK) status = make_mapping(plan, err);
+  if (status != STATUS_OK) plan_free(plan);
+  return status;
+}
+
+void plan_free(struct plan *plan) {
+  shm_unmap(plan->shared.memory, plan->shared.size);
+  free(plan->shared.series);
+  plan->shared = (struct shared){0};
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
+    schedule_free(&plan->schedule[phase]);
+}
+
+enum status plan_memory_bytes(
+    const struct workload *workload, const struct driver *driver, uint64_t *bytes, struct err *err) {
+  struct topology topology = topology_of(workload);
+  double length_s = (double)(workload->warmup_ns + workload->duration_ns) / (double)NS_PER_SEC;
+  double publishes = length_s * workload->rate_per_sec;
+  if (publishes > (double)SCHEDULE_SLOTS_MAX) {
+    return err_set(err, STATUS_USAGE, "%.3g publishes in one run: lower --rate or --duration", publishes);
+  }
+  struct ledger_plan plan = topology_plan(&topology, (uint64_t)publishes + 1);
+  uint64_t ledger = ledger_size(&plan);
+  uint64_t clients = (uint64_t)workload->clients * (client_stride(driver) + 256); /* 256: id and token */
+  *bytes = ledger > UINT64_MAX - clients ? UINT64_MAX : ledger + clients;
+  return STATUS_OK;
+}

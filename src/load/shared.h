@@ -1,0 +1,97 @@
+/* Plan and shared memory of a run. The plan is made before the fork and read-only afterwards, so that workers inherit
+ * it; the mapping holds the control block (written by the control process), one area per worker (written by that worker
+ * alone), and the ledgers. Nothing is locked. */
+#ifndef MUSTER_LOAD_SHARED_H
+#define MUSTER_LOAD_SHARED_H
+
+#include "base/err.h"
+#include "driver/driver.h"
+#include "load/pacer.h"
+#include "load/topology.h"
+#include "measure/histogram.h"
+#include "measure/ledger.h"
+#include "measure/series.h"
+#include "measure/tally.h"
+#include "net/loop.h"
+#include "report/document.h"
+
+#include <stdatomic.h>
+
+enum traffic_phase { TRAFFIC_WARM_UP, TRAFFIC_MEASURE, TRAFFIC_PHASES };
+
+enum stage {
+  STAGE_CONNECT,
+  STAGE_TRAFFIC,  /* start_ns and end_ns are set: warm-up, measure and grace follow by the clock */
+  STAGE_TEARDOWN, /* settle what is open, say good-bye, end */
+  STAGE_ABORT,    /* settle what is open as interrupted, end at once */
+};
+
+struct control {
+  _Atomic uint32_t stage; /* enum stage */
+  _Atomic uint64_t connect_deadline_ns;
+  _Atomic uint64_t start_ns[TRAFFIC_PHASES];
+  _Atomic uint64_t end_ns[TRAFFIC_PHASES]; /* moves forward in time only when a phase is cut short */
+};
+
+enum worker_state {
+  WORKER_STARTED,
+  WORKER_CONNECTED,    /* every client is established or has failed */
+  WORKER_TRAFFIC_OVER, /* all slots of both phases were handed out */
+  WORKER_ENDED,        /* everything is settled and written here */
+};
+
+struct worker_area {
+  _Atomic uint32_t state; /* enum worker_state */
+  uint32_t clients;
+  struct tally tally[TRAFFIC_PHASES];
+  uint64_t delivered[TRAFFIC_PHASES]; /* first deliveries, for the live display */
+  struct loop_stats live, measured;   /* measured: of the measure phase */
+  uint64_t measured_ns, cpu_ns;       /* how long the worker saw the measure phase, and its CPU time in it */
+  uint64_t rss_bytes;
+  char tls[128];
+  char error[256]; /* why the worker could not go on; "" when it could */
+  struct histogram clock[REPORT_CLOCKS];
+};
+
+struct shared {
+  void *memory;
+  size_t size;
+  struct control *control;
+  struct worker_area *area; /* one per worker */
+  struct series **series;   /* one per worker; the array is owned, outside the mapping */
+  struct ledger *ledger[TRAFFIC_PHASES];
+};
+
+struct plan {
+  const struct workload *workload;
+  const struct driver *driver;
+  struct driver_run run;
+  struct topology topology;
+  struct schedule schedule[TRAFFIC_PHASES];
+  struct shared shared;
+  uint32_t workers;
+  bool spread_sources; /* more clients than one source address has ports for: use many loopback addresses */
+};
+
+/* Makes the schedules and the mapping; plan->workload, topology and workers are set. */
+enum status plan_make(struct plan *plan, struct err *err);
+void plan_free(struct plan *plan);
+
+/* How many workers a workload gets: as asked, else one per usable core and more where the descriptor limit asks. */
+uint32_t plan_workers(const struct workload *workload, uint64_t nofile);
+/* Descriptors that a worker needs beside its connections. */
+#define WORKER_DESCRIPTORS 32
+
+/* Rows of the per-second series. */
+uint32_t plan_seconds(const struct workload *workload);
+
+/* Memory that workers and ledgers will take, for the check before the start; without the kernel's. */
+enum status plan_memory_bytes(
+    const struct workload *workload, const struct driver *driver, uint64_t *bytes, struct err *err);
+
+/* A counter that another process is writing. */
+static inline uint64_t peek(const uint64_t *counter) {
+  return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,286 @@
+#include "load/worker.h"
+
+#include "base/clock.h"
+#include "net/tls.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define IDLE_TURN_NS (10 * NS_PER_MS) /* how late the control block may be noticed */
+#define BURST 64                      /* publishes in one go before the loop looks at its sockets again */
+#define SPIN_MAX_NS (50 * NS_PER_US)
+#define SPIN_SHARE 10                /* at most one tenth of the interval between two slots is spun away */
+#define OVERRUN_NS (100 * NS_PER_MS) /* how long after a phase its last slots may still be sent */
+#define GOOD_BYE_NS (300 * NS_PER_MS)
+
+/* --- connect --- */
+
+static bool connecting_is_over(const struct worker *worker) {
+  return worker->started == worker->count && worker->in_progress == 0;
+}
+
+static void connect_more(struct worker *worker) {
+  while (worker->started < worker->count && worker->in_progress < worker->in_progress_max) {
+    client_connect(worker_client(worker, worker->started++));
+  }
+}
+
+/* The deadline has passed: whoever was not even tried was not established in time either. */
+static void give_up_connecting(struct worker *worker) {
+  struct tally *tally = &worker->area->tally[TRAFFIC_MEASURE];
+  uint32_t never = worker->count - worker->started;
+  tally->connections.attempted += never;
+  if (never > 0) codes_add(&tally->connections.failed, CAUSE_CONNECT_TIMEOUT, never);
+  worker->started = worker->count;
+}
+
+static enum stage stage_of(const struct worker *worker) {
+  return (enum stage)atomic_load_explicit(&worker->control->stage, memory_order_acquire);
+}
+
+static void set_state(struct worker *worker, enum worker_state state) {
+  atomic_store_explicit(&worker->area->state, state, memory_order_release);
+}
+
+static void turn(struct worker *worker) {
+  loop_turn(worker->loop, clock_now_ns() + IDLE_TURN_NS);
+  loop_stats(worker->loop, &worker->area->live);
+}
+
+static void connect_all(struct worker *worker) {
+  while (stage_of(worker) == STAGE_CONNECT && !connecting_is_over(worker)) {
+    if (clock_now_ns() >= worker->control->connect_deadline_ns) {
+      give_up_connecting(worker);
+    } else {
+      connect_more(worker);
+    }
+    turn(worker);
+  }
+  if (worker->plan->run.tls) {
+    snprintf(worker->area->tls, sizeof(worker->area->tls), "%s", tls_context_facts(worker->plan->run.tls));
+  }
+  set_state(worker, WORKER_CONNECTED);
+  while (stage_of(worker) == STAGE_CONNECT)
+    turn(worker);
+}
+
+/* --- traffic --- */
+
+static bool pacing_is_over(const struct worker *worker) {
+  return worker->phase == TRAFFIC_PHASES;
+}
+
+/* When the pacer's slot is due; UINT64_MAX when the phase has no more (or was cut short before it). */
+static uint64_t slot_due_ns(const struct worker *worker) {
+  if (worker->pacer.offset_ns == UINT64_MAX) return UINT64_MAX;
+  uint64_t due_ns = worker->control->start_ns[worker->phase] + worker->pacer.offset_ns;
+  return due_ns < worker->control->end_ns[worker->phase] ? due_ns : UINT64_MAX;
+}
+
+static void start_pacing(struct worker *worker, uint32_t phase) {
+  worker->phase = phase;
+  if (pacing_is_over(worker)) return;
+  pacer_start(&worker->pacer, &worker->plan->schedule[phase], worker->plan->topology.senders, worker->plan->workers,
+      worker->number);
+}
+
+static void hand_out(struct worker *worker, uint64_t now_ns) {
+  const struct pacer *pacer = &worker->pacer;
+  struct load_client *client = worker_client(worker, pacer->sender / worker->plan->workers);
+  enum traffic_phase phase = (enum traffic_phase)worker->phase;
+  client_due(client, phase, pacer->sequence, pacer->offset_ns);
+  /* A generator so late that the phase is long over must not go on for ever: the rest counts as unsent. */
+  if (now_ns > worker->control->end_ns[phase] + OVERRUN_NS) client_give_up_backlog(client, phase, CAUSE_BLOCKED);
+}
+
+static void pace(struct pacer_hook *hook, uint64_t now_ns) {
+  struct worker *worker = (struct worker *)((uint8_t *)hook - offsetof(struct worker, hook));
+  for (int i = 0; i < BURST; i++) {
+    uint64_t due_ns = pacing_is_over(worker) ? UINT64_MAX : slot_due_ns(worker);
+    if (due_ns == UINT64_MAX) {
+      hook->due_ns = UINT64_MAX;
+      if (pacing_is_over(worker)) return;
+      start_pacing(worker, worker->phase + 1);
+      continue;
+    }
+    hook->due_ns = due_ns;
+    if (due_ns > now_ns) return;
+    hand_out(worker, now_ns);
+    pacer_next(&worker->pacer);
+    now_ns = clock_now_ns();
+  }
+}
+
+/* Spinning makes slots exact but takes the core from whatever else runs on it. */
+static uint64_t spin_ns(const struct plan *plan) {
+  double interval_ns = (double)NS_PER_SEC / plan->workload->rate_per_sec * plan->workers;
+  double spin = interval_ns / SPIN_SHARE;
+  return spin > (double)SPIN_MAX_NS ? SPIN_MAX_NS : (uint64_t)spin;
+}
+
+static void start_traffic(struct worker *worker) {
+  for (uint32_t i = 0; i < worker->count; i++) {
+    const struct client *client = &worker_client(worker, i)->base;
+    if (client->state != CLIENT_ESTABLISHED) continue;
+    for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
+      ledger_established(worker->plan->shared.ledger[phase], client->index, worker->control->start_ns[phase]);
+  }
+  worker->ledgers_started = true;
+  start_pacing(worker, TRAFFIC_WARM_UP);
+  worker->hook = (struct pacer_hook){pace, 0};
+  loop_set_pacer(worker->loop, &worker->hook, spin_ns(worker->plan));
+}
+
+static uint64_t cpu_now_ns(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * NS_PER_SEC +
+         (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
+}
+
+static uint64_t resident_bytes(void) {
+  unsigned long total, resident;
+  FILE *file = fopen("/proc/self/statm", "re");
+  if (!file) return 0;
+  int got = fscanf(file, "%lu %lu", &total, &resident); /* NOLINT(cert-err34-c): the kernel's own numbers */
+  fclose(file);
+  return got == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* What a worker keeps between the edges of the phases. */
+struct window {
+  bool started, ended, over;
+  uint64_t started_ns, cpu_ns;
+  uint64_t bytes_sent; /* by the driver, up to the last edge */
+};
+
+static void charge_bytes(struct worker *worker, struct window *window, enum traffic_phase phase) {
+  uint64_t sent = worker->plan->run.bytes_sent;
+  worker->area->tally[phase].bytes_sent += sent - window->bytes_sent;
+  window->bytes_sent = sent;
+}
+
+static void watch_edges(struct worker *worker, struct window *window) {
+  uint64_t now_ns = clock_now_ns();
+  struct worker_area *area = worker->area;
+  if (!window->started && now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) {
+    window->started = true;
+    charge_bytes(worker, window, TRAFFIC_WARM_UP);
+    loop_stats_reset(worker->loop);
+    window->started_ns = now_ns;
+    window->cpu_ns = cpu_now_ns();
+  }
+  bool past_end = now_ns >= worker->control->end_ns[TRAFFIC_MEASURE];
+  if (window->started && !window->ended && past_end) {
+    window->ended = true;
+    loop_stats(worker->loop, &area->measured);
+    area->measured_ns = now_ns - window->started_ns;
+    area->cpu_ns = cpu_now_ns() - window->cpu_ns;
+    area->rss_bytes = resident_bytes();
+  }
+  if (!window->over && past_end && pacing_is_over(worker)) {
+    window->over = true;
+    for (uint32_t i = 0; i < worker->count; i++) {
+      for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
+        client_give_up_backlog(worker_client(worker, i), (enum traffic_phase)phase, CAUSE_BLOCKED);
+    }
+    set_state(worker, WORKER_TRAFFIC_OVER);
+  }
+}
+
+/* Warm-up, measure and grace; ends with the stage. */
+static void carry_traffic(struct worker *worker) {
+  struct window window = {.bytes_sent = worker->plan->run.bytes_sent};
+  start_traffic(worker);
+  while (stage_of(worker) == STAGE_TRAFFIC) {
+    turn(worker);
+    watch_edges(worker, &window);
+  }
+  charge_bytes(worker, &window, window.started ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP);
+  if (window.started && !window.ended) {
+    loop_stats(worker->loop, &worker->area->measured);
+    worker->area->measured_ns = clock_now_ns() - window.started_ns;
+    worker->area->cpu_ns = cpu_now_ns() - window.cpu_ns;
+    worker->area->rss_bytes = resident_bytes();
+  }
+  worker->hook.due_ns = UINT64_MAX;
+}
+
+/* --- teardown --- */
+
+static void tear_down(struct worker *worker) {
+  bool abort = stage_of(worker) == STAGE_ABORT;
+  for (uint32_t i = 0; i < worker->started; i++)
+    client_settle(worker_client(worker, i), abort ? CAUSE_INTERRUPTED : CAUSE_NO_ANSWER, !abort);
+  set_state(worker, WORKER_ENDED);
+  /* Nothing is counted any more; the good-byes get a moment to leave. */
+  uint64_t until_ns = clock_now_ns() + (abort ? 0 : GOOD_BYE_NS);
+  bool waiting = !abort;
+  while (waiting && clock_now_ns() < until_ns) {
+    loop_turn(worker->loop, clock_now_ns() + IDLE_TURN_NS);
+    waiting = false;
+    for (uint32_t i = 0; i < worker->started && !waiting; i++)
+      waiting = stream_pending(&worker_client(worker, i)->base.stream) > 0;
+  }
+  for (uint32_t i = 0; i < worker->started; i++)
+    client_close(worker_client(worker, i));
+}
+
+/* --- the process --- */
+
+/* Ends with its parent; leaves signals of the terminal to the control process; keeps none of its descriptors. */
+static void become_worker(void) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  close_range(3, ~0U, 0);
+}
+
+static enum status open_worker(struct worker *worker, struct err *err) {
+  struct plan *plan = worker->plan;
+  enum status status = loop_create(&worker->loop, err);
+  if (status != STATUS_OK) return status;
+  worker->stride = client_stride(plan->driver);
+  worker->count = (plan->workload->clients - worker->number + plan->workers - 1) / plan->workers;
+  worker->clients = calloc(worker->count, worker->stride);
+  if (!worker->clients) return err_set(err, STATUS_MEMORY, "out of memory for %u clients", worker->count);
+  for (uint32_t i = 0; i < worker->count; i++) {
+    struct load_client *client = worker_client(worker, i);
+    client->worker = worker;
+    client->base.index = worker->number + i * plan->workers;
+    client->base.stream.watch.fd = -1;
+  }
+  worker->area->clients = worker->count;
+  uint32_t share = plan->workload->connect_concurrency / plan->workers;
+  worker->in_progress_max = share > 0 ? share : 1;
+  rng_seed(&worker->rng, plan->workload->seed + 1000 + worker->number);
+  return STATUS_OK;
+}
+
+void worker_main(struct plan *plan, uint32_t number) {
+  become_worker();
+  struct worker worker = {
+      .plan = plan,
+      .control = plan->shared.control,
+      .area = &plan->shared.area[number],
+      .series = plan->shared.series[number],
+      .number = number,
+  };
+  struct err err = {0};
+  if (open_worker(&worker, &err) != STATUS_OK) {
+    snprintf(worker.area->error, sizeof(worker.area->error), "%.255s", err.text);
+    return;
+  }
+  connect_all(&worker);
+  if (stage_of(&worker) == STAGE_TRAFFIC) carry_traffic(&worker);
+  tear_down(&worker);
+  loop_destroy(worker.loop);
+  free(worker.clients);
+}
