@@ -18,27 +18,26 @@ struct shape {
 
 #define SHAPE(table) ((struct shape){(table), sizeof(table) / sizeof(table)[0]})
 
-static bool read_slot(struct slot slot, const struct pb_field *field, struct view input, uint8_t *out) {
+static inline void read_number(struct slot slot, uint64_t value, uint8_t *member) {
+  if (slot.kind == SLOT_INT64) {
+    *(int64_t *)member = (int64_t)value;
+  } else if (slot.kind == SLOT_INT32) {
+    *(int32_t *)member = (int32_t)(uint32_t)value;
+  } else {
+    *(bool *)member = value != 0;
+  }
+}
+
+static inline bool read_slot(struct slot slot, const struct pb_field *field, struct view input, uint8_t *out) {
   uint8_t *member = out + slot.offset;
-  bool is_bytes = slot.kind == SLOT_BYTES || slot.kind == SLOT_WHOLE_INPUT;
-  if (field->type != (is_bytes ? PB_BYTES : PB_VARINT)) return false;
-  switch (slot.kind) {
-  case SLOT_INT32:
-    *(int32_t *)member = (int32_t)(uint32_t)field->value;
-    return true;
-  case SLOT_INT64:
-    *(int64_t *)member = (int64_t)field->value;
-    return true;
-  case SLOT_BOOL:
-    *(bool *)member = field->value != 0;
-    return true;
-  case SLOT_WHOLE_INPUT:
-    *(struct view *)member = input;
-    return true;
-  default:
-    *(struct view *)member = field->bytes;
+  if (slot.kind >= SLOT_BYTES) {
+    if (field->type != PB_BYTES) return false;
+    *(struct view *)member = slot.kind == SLOT_BYTES ? field->bytes : input;
     return true;
   }
+  if (field->type != PB_VARINT) return false;
+  read_number(slot, field->value, member);
+  return true;
 }
 
 /* out: zeroed by the caller. */

@@ -2,8 +2,8 @@
 
 enum { MAX_VARINT_BYTES = 10, MAX_LENGTH_BYTES = 5, MAX_FIELD_NUMBER = (1 << 29) - 1 };
 
-/* A varint of at most max_bytes; NULL when it is cut short, longer, or does not fit into 64 bits. */
-static const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, int max_bytes, uint64_t *out) {
+/* A varint of at most max_bytes whose first byte goes on. */
+static const uint8_t *read_long_varint(const uint8_t *at, const uint8_t *end, int max_bytes, uint64_t *out) {
   uint64_t value = 0;
   for (int i = 0; i < max_bytes && at < end; i++) {
     uint8_t byte = *at++;
@@ -17,6 +17,15 @@ static const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, int max
   return NULL;
 }
 
+/* NULL when the varint is cut short, longer than max_bytes, or does not fit into 64 bits. */
+static inline const uint8_t *read_varint(const uint8_t *at, const uint8_t *end, int max_bytes, uint64_t *out) {
+  if (at < end && *at < 0x80) {
+    *out = *at;
+    return at + 1;
+  }
+  return read_long_varint(at, end, max_bytes, out);
+}
+
 static const uint8_t *read_fixed(const uint8_t *at, const uint8_t *end, int bytes, uint64_t *out) {
   if (end - at < bytes) return NULL;
   uint64_t value = 0;
@@ -27,7 +36,7 @@ static const uint8_t *read_fixed(const uint8_t *at, const uint8_t *end, int byte
   return at + bytes;
 }
 
-static const uint8_t *read_bytes(const uint8_t *at, const uint8_t *end, struct view *out) {
+static inline const uint8_t *read_bytes(const uint8_t *at, const uint8_t *end, struct view *out) {
   uint64_t len;
   at = read_varint(at, end, MAX_LENGTH_BYTES, &len);
   if (!at || len > (uint64_t)(end - at)) return NULL;
@@ -35,7 +44,7 @@ static const uint8_t *read_bytes(const uint8_t *at, const uint8_t *end, struct v
   return at + len;
 }
 
-static const uint8_t *read_value(const uint8_t *at, const uint8_t *end, struct pb_field *field) {
+static inline const uint8_t *read_value(const uint8_t *at, const uint8_t *end, struct pb_field *field) {
   switch (field->type) {
   case PB_VARINT:
     return read_varint(at, end, MAX_VARINT_BYTES, &field->value);
