@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,12 +73,21 @@ static void tell(int fd, const struct message *message) {
   (void)written; /* a parent that is gone needs no message */
 }
 
+/* One descriptor a connection: takes what the system allows. */
+static void raise_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void become_child(pid_t parent) {
   struct sigaction action = {.sa_handler = on_terminate};
   sigaction(SIGTERM, &action, NULL);
   signal(SIGINT, SIG_IGN); /* a terminal's Ctrl-C is the parent's to handle */
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) asked_to_stop = 1;
+  raise_descriptors();
 }
 
 /* Waits until the parent asks to stop or is gone (OK), or the server fails. */
@@ -163,7 +173,7 @@ static bool hear(int fd, int deadline_ms, struct message *out, bool *timed_out) 
   return ready > 0 && read(fd, out, sizeof *out) == (ssize_t)sizeof *out;
 }
 
-/* Reaps the child; its death by a signal is an error, unless it was ours. */
+/* Reaps the child; any other end than exit code 0 is an error. */
 static enum status reap(struct embedded *embedded, bool kill_it, struct err *err) {
   if (kill_it) kill(embedded->pid, SIGKILL);
   int state = 0;
@@ -177,7 +187,8 @@ static enum status reap(struct embedded *embedded, bool kill_it, struct err *err
     return err_set(
         err, STATUS_IO, "the embedded musterd died from signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
   }
-  return STATUS_OK;
+  if (WEXITSTATUS(state) == 0) return STATUS_OK;
+  return err_set(err, STATUS_IO, "the embedded musterd ended with exit code %d", WEXITSTATUS(state));
 }
 
 enum status embedded_start(struct embedded *out, const struct workload *workload, struct err *err) {

@@ -172,12 +172,13 @@ static int run(const struct run_arguments *arguments, const struct driver *drive
   catch_signals();
   struct report report;
   enum status status = execute(arguments, driver, embedded, &report, &err);
-  int code = status == STATUS_OK ? EXIT_VALID : complain(&err);
-  if (embedded && embedded_stop(embedded, &err) != STATUS_OK) complain(&err);
-  if (status != STATUS_OK) return code;
+  struct err server_err = {0};
+  bool server_ok = !embedded || embedded_stop(embedded, &server_err) == STATUS_OK;
+  if (status != STATUS_OK) return complain(server_ok ? &err : &server_err);
+  if (!server_ok) complain(&server_err);
   if (embedded) describe_server(&report, embedded);
   report_judge(&report);
-  code = publish_report(arguments, &report);
+  int code = publish_report(arguments, &report);
   report_free(&report);
   return code;
 }

@@ -75,6 +75,11 @@ says '"ack_policy": "received"'
 says '"rate_limits": "on"'
 says '"obfuscate": false'
 
+call run private --clients 0.006k -rate=0.03k --warmup 0.1s --duration 1000ms --delivery-grace 0.05m --json -
+for figure in '"clients": 6' '"rate_per_second": 30' '"warmup_s": 0.1' '"duration_s": 1' '"delivery_grace_s": 3'; do
+  says "$figure,\$"
+done
+
 small='--clients 6 --rate 30 --warmup 0s --duration 300ms'
 code=0
 (cd "$scratch" && "$muster" run private $small --quiet >/dev/full 2>err) || code=$?
