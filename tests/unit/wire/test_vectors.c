@@ -497,6 +497,48 @@ static void test_negative_cases(void **state) {
   release(cmd_1);
 }
 
+static void assert_set(const char *hex, size_t count, bool bad, bool is_finished) {
+  struct view bytes = bytes_of_hex(hex), raw;
+  struct juggle_set_reader set = juggle_set_reader_of(bytes);
+  size_t seen = 0;
+  while (juggle_set_next(&set, &raw)) {
+    seen++;
+  }
+  assert_int_equal(seen, count);
+  assert_int_equal(set.bad, bad);
+  assert_int_equal(set.is_finished, is_finished);
+  assert_false(juggle_set_next(&set, &raw));
+  release(bytes);
+}
+
+static void test_sets_good_and_bad(void **state) {
+  (void)state;
+  assert_set("", 0, false, false);
+  assert_set("0a000a001801", 2, false, true);
+  assert_set("18010a00", 1, false, true);
+  assert_set("180118000a00", 1, false, false);
+  assert_set("0a0010c8d395ffbc312200", 1, false, false);
+  assert_set("0a000801", 1, true, false);
+  assert_set("1a00", 0, true, false);
+  assert_set("0a000a05", 1, true, false);
+}
+
+static void test_last_value_of_a_field_counts(void **state) {
+  (void)state;
+  struct view bytes = bytes_of_hex("080108021201611201625a0272006a00");
+  struct juggle_request request;
+  struct juggle_envelope envelope;
+  assert_true(juggle_read_request(bytes, &request));
+  assert_int_equal(request.index, 2);
+  assert_view(request.topic, "b");
+  release(bytes);
+  bytes = bytes_of_hex("5a0272006a00");
+  assert_true(juggle_read_envelope(bytes, &envelope));
+  assert_int_equal(envelope.body_field, 13);
+  assert_int_equal(envelope.body.len, 0);
+  release(bytes);
+}
+
 /* A frame cut anywhere is malformed or means less; it never reads as more than was there. */
 static void test_truncated_vectors(void **state) {
   (void)state;
@@ -549,6 +591,8 @@ int main(void) {
       cmocka_unit_test(test_cold_queries),
       cmocka_unit_test(test_message_ids),
       cmocka_unit_test(test_negative_cases),
+      cmocka_unit_test(test_sets_good_and_bad),
+      cmocka_unit_test(test_last_value_of_a_field_counts),
       cmocka_unit_test(test_truncated_vectors),
       cmocka_unit_test(test_code_texts),
   };
