@@ -14,6 +14,7 @@
 struct wheel {
   uint64_t origin_ns;
   uint64_t now_tick;
+  uint64_t target_tick;      /* of the last advance; beyond now_tick while it runs */
   uint64_t occupied[LEVELS]; /* one bit for each slot that is not empty */
   struct timer *slot[LEVELS * SLOTS];
   struct timer *overdue; /* armed for a time already past: for the next advance */
@@ -66,7 +67,8 @@ static void insert(struct wheel *wheel, struct timer *timer) {
 void timer_arm(struct wheel *wheel, struct timer *timer, uint64_t due_ns) {
   timer_cancel(wheel, timer);
   timer->due_tick = due_tick_of(wheel, due_ns);
-  if (timer->due_tick <= wheel->now_tick) {
+  /* Also what became due during this advance, so that a handler that re-arms for now does not hold it up for ever. */
+  if (timer->due_tick <= wheel->target_tick) {
     push(&wheel->overdue, timer);
     return;
   }
@@ -122,6 +124,7 @@ static void cascade(struct wheel *wheel) {
 
 void wheel_advance(struct wheel *wheel, uint64_t now_ns) {
   uint64_t target = now_ns > wheel->origin_ns ? (now_ns - wheel->origin_ns) / NS_PER_MS : 0;
+  if (target > wheel->target_tick) wheel->target_tick = target;
   take_list(&wheel->overdue, &wheel->firing);
   fire_list(wheel, now_ns);
   unsigned level;
