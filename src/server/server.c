@@ -24,6 +24,7 @@ struct server {
   struct server_config config;
   struct core *core;
   struct gateway *gateways;
+  struct gateway_port *ports[GATEWAYS_MAX];
   uint32_t ready_gateways; /* whose port to the core is open */
   struct metrics_source metrics;
   struct tenants tenants;
@@ -82,16 +83,15 @@ static enum status check_config(struct server_config *config, struct err *err) {
 }
 
 static enum status start_core(struct server *server, struct err *err) {
-  struct gateway_port *ports[GATEWAYS_MAX];
   server->gateways = calloc(server->config.gateways, sizeof *server->gateways);
   if (!server->gateways) return err_set(err, STATUS_MEMORY, "out of memory for the gateways");
   for (uint32_t i = 0; i < server->config.gateways; i++) {
     enum status status = gateway_init(&server->gateways[i], (uint16_t)i, &server->config, err);
     if (status != STATUS_OK) return status;
     server->ready_gateways++;
-    ports[i] = &server->gateways[i].port;
+    server->ports[i] = &server->gateways[i].port;
   }
-  return core_start(&server->core, &server->config, ports, server->config.gateways, err);
+  return core_start(&server->core, &server->config, server->ports, server->config.gateways, err);
 }
 
 static uint16_t port_of(const struct address *address) {
