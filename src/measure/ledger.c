@@ -37,9 +37,9 @@ struct ledger {
   struct hearing *hearings;
   struct hearing *pool; /* as many as recipients */
   _Atomic uint64_t t0_ns;
-  _Alignas(ALIGNMENT) _Atomic uint64_t pool_used;
+  _Atomic uint64_t pool_used;
   /* Where ledger_is_complete goes on; only the control process touches it. */
-  _Alignas(ALIGNMENT) uint64_t checked_slots;
+  uint64_t checked_slots;
   uint32_t checked_recipients;
 };
 
