@@ -1,0 +1,148 @@
+#include "base/clock.h"
+#include "load/run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+static struct workload valid(void) {
+  return (struct workload){
+      .name = "private",
+      .target = "ws://127.0.0.1:9003",
+      .topology = TOPOLOGY_RING,
+      .clients = 50,
+      .senders = 2,
+      .rate_per_sec = 200,
+      .duration_ns = 30 * NS_PER_SEC,
+      .grace_ns = 3 * NS_PER_SEC,
+      .setup_deadline_ns = NS_PER_SEC,
+      .connect_deadline_ns = NS_PER_SEC,
+      .ack_timeout_ns = NS_PER_SEC,
+      .teardown_deadline_ns = NS_PER_SEC,
+      .payload_bytes = 256,
+      .connect_concurrency = 20,
+      .setup_concurrency = 10,
+      .workers = 2,
+  };
+}
+
+static void refuse(const struct workload *workload, const char *part) {
+  struct err err = {0};
+  assert_int_equal(run_check(workload, &driver_juggle, &err), STATUS_USAGE);
+  if (!strstr(err.text, part)) fail_msg("\"%s\" does not say \"%s\"", err.text, part);
+  assert_null(strchr(err.text, '\n'));
+}
+
+static void test_accepts_a_sound_plan(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload.topology = TOPOLOGY_GROUP;
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+}
+
+static void test_numbers(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.clients = 1;
+  refuse(&workload, "--clients");
+  workload = valid();
+  workload.rate_per_sec = 0;
+  refuse(&workload, "--rate");
+  workload.rate_per_sec = 1.0 / 0.0;
+  refuse(&workload, "--rate");
+  workload = valid();
+  workload.duration_ns = 0;
+  refuse(&workload, "--duration");
+  workload.duration_ns = 5 * 3600 * NS_PER_SEC;
+  refuse(&workload, "4 hours");
+  workload = valid();
+  workload.workers = 51;
+  refuse(&workload, "--workers");
+  workload = valid();
+  workload.payload_bytes = 77;
+  refuse(&workload, "at least 78");
+}
+
+static void test_group_senders(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.topology = TOPOLOGY_GROUP;
+  workload.senders = 51;
+  refuse(&workload, "--group-senders 51");
+  workload.senders = 0;
+  refuse(&workload, "--group-senders 0");
+}
+
+static void test_other_hosts_need_permission(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.target = "ws://192.0.2.1:9003";
+  refuse(&workload, "--allow-non-loopback");
+  workload.allow_non_loopback = true;
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload = valid();
+  workload.api_url = "http://192.0.2.1:9001";
+  refuse(&workload, "--api-url");
+}
+
+static void test_source_ports_of_one_address(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.target = "ws://192.0.2.1:9003";
+  workload.allow_non_loopback = true;
+  workload.workers = 0;
+  workload.clients = 70000;
+  refuse(&workload, "source ports");
+}
+
+static void test_descriptors(void **state) {
+  (void)state;
+  struct rlimit before;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  struct workload workload = valid();
+  workload.workers = 1;
+  workload.clients = (uint32_t)(before.rlim_max < 4000000 ? before.rlim_max : 4000000);
+  if (before.rlim_max > 4000000) skip();
+  refuse(&workload, "--workers 2");
+  workload.workers = 0; /* as many as it takes */
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+}
+
+static void test_embedded_rate_limit(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.target = NULL;
+  workload.rate_limits = true;
+  workload.topology = TOPOLOGY_GROUP;
+  workload.rate_per_sec = 201;
+  refuse(&workload, "at least 3 senders");
+  workload.rate_limits = false;
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.clients = 200000000;
+  workload.workers = 100000;
+  refuse(&workload, "GiB");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_accepts_a_sound_plan),
+      cmocka_unit_test(test_numbers),
+      cmocka_unit_test(test_group_senders),
+      cmocka_unit_test(test_other_hosts_need_permission),
+      cmocka_unit_test(test_source_ports_of_one_address),
+      cmocka_unit_test(test_descriptors),
+      cmocka_unit_test(test_embedded_rate_limit),
+      cmocka_unit_test(test_memory),
+  };
+  return cmocka_run_group_tests_name("check", tests, NULL, NULL);
+}
