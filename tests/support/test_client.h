@@ -42,6 +42,7 @@ struct test_server {
 };
 
 static inline void test_server_prepare(struct test_server *it) {
+  *it = (struct test_server){0};
   server_config_defaults(&it->config);
   it->config.api_port = it->config.navigator_port = it->config.ws_port = it->config.admin_port = 0;
   snprintf(it->data_dir, sizeof it->data_dir, "/tmp/musterd-test-XXXXXX");
