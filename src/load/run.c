@@ -277,6 +277,7 @@ static void traffic_phase(struct run *run, enum traffic_phase phase) {
     control_turn(run);
     take_seconds(run, clock_now_ns());
   }
+  if (goes_on(run)) return;
   uint64_t now_ns = clock_now_ns();
   for (int i = phase; i < TRAFFIC_PHASES; i++) {
     if (control->end_ns[i] > now_ns) control->end_ns[i] = now_ns;
