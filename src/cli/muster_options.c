@@ -474,9 +474,9 @@ void run_arguments_help(FILE *file) {
       fprintf(file, "  %-28s %s\n", left, options[i].help);
     }
   }
-  fputs("\nTIME is a number with its unit: 500ms, 30s, 2m, 1h. N may end in k or M. --name=value and -name value\n"
-        "are accepted too; switches take =true or =false. Ctrl-C ends the phase and still reports, a second one\n"
-        "ends everything at once.\n"
+  fputs("\nTIME is a number with its unit: 500ms, 30s, 2m, 1h. N may end in k or M. --name=value and -name\n"
+        "value are accepted too; switches take =true or =false. Ctrl-C ends the phase and still reports,\n"
+        "a second one ends everything at once.\n"
         "\nExit codes: 0 valid, 1 kept for thresholds, 2 usage, 3 invalid run or a report that could not be\n"
         "written, 4 target unreachable or refusing, 130 interrupted before there was anything to report.\n",
       file);

@@ -11,7 +11,7 @@
 #define WORKER_ROWS 16
 
 static void write_head(FILE *file, const struct report *r) {
-  page_text(file, "muster", "%s (commit %s%s), run %s, %s", MUSTER_VERSION, MUSTER_COMMIT,
+  page_text(file, "muster", "%s (%s%s), run %s, %s", MUSTER_VERSION, MUSTER_COMMIT,
       MUSTER_DIRTY ? ", with changes" : "", r->run_id, r->started_at);
 }
 
@@ -204,19 +204,19 @@ static void write_errors(FILE *file, const struct report *r) {
     write_codes(file, kinds[i].what, kinds[i].codes, r);
 }
 
+static void write_worker(FILE *file, uint32_t number, const struct report_worker *worker) {
+  char rss[32];
+  format_bytes(rss, worker->rss_bytes);
+  fprintf(file, "%-*s%6" PRIu32 " %9" PRIu32 " %7.1f%% %7.1f%% %11" PRIu64 " %10.3f %10.3f %12s%s\n", PAGE_LABEL, "",
+      number, worker->clients, worker->busy_share * 100, worker->cpu_share * 100, worker->clock_gaps,
+      (double)worker->clock_gap_ns / 1e6, (double)worker->longest_gap_ns / 1e6, rss, worker->died ? " DIED" : "");
+}
+
 static void write_workers(FILE *file, const struct report *r) {
-  page_text(file, "generator", "%" PRIu32 " worker%s; busy and CPU as shares of the measure phase", r->workers,
-      r->workers == 1 ? "" : "s");
-  for (uint32_t i = 0; i < r->workers && i < WORKER_ROWS; i++) {
-    const struct report_worker *worker = &r->worker[i];
-    char rss[32];
-    format_bytes(rss, worker->rss_bytes);
-    page_text(file, "",
-        "%" PRIu32 ": %" PRIu32 " clients, busy %.1f %%, CPU %.1f %%, clock gaps %" PRIu64
-        " (%.3f ms, longest %.3f ms), RSS %s%s",
-        i, worker->clients, worker->busy_share * 100, worker->cpu_share * 100, worker->clock_gaps,
-        (double)worker->clock_gap_ns / 1e6, (double)worker->longest_gap_ns / 1e6, rss, worker->died ? ", DIED" : "");
-  }
+  fprintf(file, "%-*s%6s %9s %8s %8s %11s %10s %10s %12s\n", PAGE_LABEL, "generator", "worker", "clients", "busy",
+      "CPU", "clock gaps", "in all ms", "longest ms", "memory");
+  for (uint32_t i = 0; i < r->workers && i < WORKER_ROWS; i++)
+    write_worker(file, i, &r->worker[i]);
   if (r->workers > WORKER_ROWS) {
     page_text(file, "", "and %" PRIu32 " more, in the JSON report", r->workers - WORKER_ROWS);
   }

@@ -31,6 +31,16 @@ static void derive(struct report *report) {
   report->connections_per_second = per_second(t->connections.established, report->connect_s);
 }
 
+/* A phase that ended early has fewer messages, which rates over its true length would hide. */
+static void judge_length(struct report *report) {
+  double asked_s = (double)report->workload.duration_ns / 1e9;
+  if (report->interrupted) {
+    reason(report, "the run was interrupted after %.2f s of measuring", report->measure_s);
+  } else if (report->measure_s > 0 && report->measure_s < asked_s * VERDICT_ACHIEVED_SHARE) {
+    reason(report, "the measure phase ended after %.2f s of the asked %.2f s", report->measure_s, asked_s);
+  }
+}
+
 static void judge_identities(struct report *report) {
   struct err err = {0};
   if (tally_check(&report->measure, report->has_acks, &err) != STATUS_OK) {
@@ -126,7 +136,7 @@ static void judge_clocks(struct report *report) {
 void report_judge(struct report *report) {
   report->reasons = 0;
   derive(report);
-  if (report->interrupted) reason(report, "the run was interrupted after %.2f s of measuring", report->measure_s);
+  judge_length(report);
   judge_identities(report);
   judge_connections(report);
   judge_generator(report);

@@ -98,8 +98,7 @@ static void rates_errors_and_workers_are_named(void **state) {
   assert_says(text, "rejected    1,000,151 of code 11014 (too many requests)");
   assert_says(text, "rejected    1,000,159 of code 12345 (unknown to muster)");
   assert_says(text, "timed out   1,000,171 of code -8 (no_answer)");
-  assert_says(text, "1000333 clients, busy 31.7 %, CPU 21.1 %");
-  assert_says(text, "DIED");
+  assert_says(text, " 0   1000333    31.7%    21.1%     1000357      1.000      1.000    976.9 KiB DIED");
   assert_says(text, "- server and generator share the host");
   free(text);
   report_free(&r);

@@ -67,6 +67,13 @@ static void interruption(void **state) {
   assert_invalid(&r, PARTS("interrupted", "5.00 s"));
 }
 
+static void a_phase_that_ended_early(void **state) {
+  (void)state;
+  struct report r = sample_valid();
+  r.measure_s = 9.8;
+  assert_invalid(&r, PARTS("9.80 s", "10.00 s"));
+}
+
 static void a_dead_worker(void **state) {
   (void)state;
   struct report r = sample_valid();
@@ -245,6 +252,7 @@ int main(void) {
       cmocka_unit_test(rates_use_the_true_window),
       cmocka_unit_test(judging_twice_changes_nothing),
       cmocka_unit_test(interruption),
+      cmocka_unit_test(a_phase_that_ended_early),
       cmocka_unit_test(a_dead_worker),
       cmocka_unit_test(broken_identity_of_the_measure_phase),
       cmocka_unit_test(broken_identity_of_the_warmup),
