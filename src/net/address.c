@@ -20,8 +20,8 @@ static bool is_scheme_char(char c) {
 
 /* Puts the scheme into out and returns what follows "://"; NULL when the scheme is malformed. */
 static const char *parse_scheme(const char *text, struct url *out) {
-  const char *mark = strstr(text, "://");
-  if (!mark) return text;
+  const char *mark = text + strcspn(text, ":/?#");
+  if (strncmp(mark, "://", 3) != 0) return text;
   size_t len = (size_t)(mark - text);
   if (len == 0 || len >= sizeof out->scheme) return NULL;
   for (size_t i = 0; i < len; i++) {
