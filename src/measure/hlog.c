@@ -59,22 +59,26 @@ enum status hlog_write_interval(
   return ferror(file) ? write_failed(err) : STATUS_OK;
 }
 
-/* One line without its end, NUL-terminated. *end is set when nothing is left. */
-static enum status read_line(FILE *file, struct buf *line, bool *end, struct err *err) {
-  line->len = 0;
+static const char *line_failed(struct err *err, enum status status, const char *what) {
+  err_set(err, status, "%s", what);
+  return NULL;
+}
+
+/* One line without its end, NUL-terminated, in buf. NULL at the end of the log and, with err filled, on errors. */
+static const char *read_line(FILE *file, struct buf *buf, struct err *err) {
+  buf->len = 0;
   int c;
   while ((c = getc(file)) != EOF && c != '\n') {
-    if (line->len >= LINE_MAX_BYTES) return err_set(err, STATUS_PROTOCOL, "longer than 1 MiB");
-    if (c == 0) return err_set(err, STATUS_PROTOCOL, "a NUL in a text");
     uint8_t byte = (uint8_t)c;
-    if (!buf_append(line, &byte, 1)) return err_set(err, STATUS_MEMORY, "no memory for a line");
+    if (c == 0) return line_failed(err, STATUS_PROTOCOL, "a NUL in a text");
+    if (buf->len >= LINE_MAX_BYTES) return line_failed(err, STATUS_PROTOCOL, "longer than 1 MiB");
+    if (!buf_append(buf, &byte, 1)) return line_failed(err, STATUS_MEMORY, "no memory for the line");
   }
-  if (ferror(file)) return err_set(err, STATUS_IO, "cannot read: %s", strerror(errno));
-  *end = c == EOF && line->len == 0;
-  if (line->len && line->data[line->len - 1] == '\r') line->len--;
-  if (!buf_append(line, "", 1)) return err_set(err, STATUS_MEMORY, "no memory for a line");
-  line->len--;
-  return STATUS_OK;
+  if (ferror(file)) return line_failed(err, STATUS_IO, strerror(errno));
+  if (c == EOF && buf->len == 0) return NULL;
+  if (buf->len && buf->data[buf->len - 1] == '\r') buf->len--;
+  if (!buf_append(buf, "", 1)) return line_failed(err, STATUS_MEMORY, "no memory for the line");
+  return (const char *)buf->data;
 }
 
 static bool holds_interval(const char *text) {
@@ -107,23 +111,25 @@ static enum status parse_interval(const char *text, struct hlog_interval *out, s
   return histogram_decode(text, strlen(text), &out->histogram, err);
 }
 
+/* Leaves err->status STATUS_OK at the end of the log. */
 static enum status next_interval(
-    FILE *file, struct buf *text, unsigned *line, struct hlog_interval *out, bool *end, struct err *err) {
+    FILE *file, struct buf *buf, unsigned *line, struct hlog_interval *out, bool *end, struct err *err) {
   for (;;) {
     ++*line;
-    enum status status = read_line(file, text, end, err);
-    if (status != STATUS_OK || *end) return status;
-    if (holds_interval((const char *)text->data)) return parse_interval((const char *)text->data, out, err);
+    const char *text = read_line(file, buf, err);
+    *end = !text && err->status == STATUS_OK;
+    if (!text) return err->status;
+    if (holds_interval(text)) return parse_interval(text, out, err);
   }
 }
 
 enum status hlog_read_interval(FILE *file, unsigned *line, struct hlog_interval *out, bool *end, struct err *err) {
-  struct buf text = {0};
+  struct buf buf = {0};
   struct err inner = {0};
   memset(out, 0, sizeof *out);
   *end = false;
-  enum status status = next_interval(file, &text, line, out, end, &inner);
-  buf_free(&text);
+  enum status status = next_interval(file, &buf, line, out, end, &inner);
+  buf_free(&buf);
   if (status != STATUS_OK) err_set(err, status, "histogram log, line %u: %s", *line, inner.text);
   return status;
 }

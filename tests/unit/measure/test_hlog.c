@@ -23,6 +23,7 @@ static void round_trip(void) {
   assert_int_equal(histogram_encode(&h, &text, &err), STATUS_OK);
   assert_int_equal(histogram_decode(text, strlen(text), &back, &err), STATUS_OK);
   assert_int_equal(back.count, h.count);
+  assert_int_equal(back.overflow, 0);
   assert_memory_equal(back.counters, h.counters, sizeof h.counters);
   if (h.count && !h.overflow) {
     assert_int_equal(histogram_index(back.min_ns), histogram_index(h.min_ns));
@@ -55,7 +56,8 @@ static void keeps_the_largest_counts(void **state) {
   struct err err;
   char *text;
   histogram_reset(&h);
-  histogram_record_many(&h, 0, INT64_MAX - 1);
+  histogram_record_many(&h, 0, INT64_MAX - 2);
+  histogram_record(&h, 700000);
   histogram_record(&h, HISTOGRAM_MAX_NS);
   round_trip();
   histogram_record(&h, 5);
