@@ -5,10 +5,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { VERSION = 1, CHECKED_BYTES = 40, TEXT_PREFIX = 12, TEXT_HEADER = 64, TEXT_SUFFIX = 2, PADDING = '.' };
+enum { VERSION = 1, CHECKED_BYTES = 40, TEXT_HEADER = 64, PADDING = '.' };
 
-static const char text_prefix[] = "{\"content\":\"";
-static const char text_suffix[] = "\"}";
+/* What stands around the characters of a form of text. */
+struct frame {
+  const char *prefix, *suffix;
+  size_t prefix_len, suffix_len;
+};
+static const struct frame text_frame = {"{\"content\":\"", "\"}", 12, 2};
+static const struct frame bare_frame = {"", "", 0, 0};
 
 static void put_32(uint8_t *at, uint32_t value) {
   for (int i = 0; i < 4; i++) {
@@ -63,20 +68,20 @@ static enum payload_result read_header(
   return PAYLOAD_OK;
 }
 
-static void write_text(uint8_t *out, const struct payload *payload) {
-  size_t padding_len = payload->size - PAYLOAD_TEXT_MIN;
-  uint8_t *padding = out + TEXT_PREFIX + TEXT_HEADER;
+static void write_text(uint8_t *out, const struct frame *frame, const struct payload *payload) {
+  size_t padding_len = payload->size - TEXT_HEADER - frame->prefix_len - frame->suffix_len;
+  uint8_t *padding = out + frame->prefix_len + TEXT_HEADER;
   uint8_t header[PAYLOAD_HEADER_BYTES];
   memset(padding, PADDING, padding_len);
-  memcpy(out, text_prefix, TEXT_PREFIX);
-  memcpy(padding + padding_len, text_suffix, TEXT_SUFFIX);
+  memcpy(out, frame->prefix, frame->prefix_len);
+  memcpy(padding + padding_len, frame->suffix, frame->suffix_len);
   write_header(header, payload, padding, padding_len);
-  base64url_encode((char *)out + TEXT_PREFIX, header, sizeof header);
+  base64url_encode((char *)out + frame->prefix_len, header, sizeof header);
 }
 
 void payload_write(enum payload_form form, uint8_t *out, const struct payload *payload) {
-  if (form == PAYLOAD_TEXT) {
-    write_text(out, payload);
+  if (form != PAYLOAD_BINARY) {
+    write_text(out, form == PAYLOAD_TEXT ? &text_frame : &bare_frame, payload);
     return;
   }
   size_t padding_len = payload->size - PAYLOAD_BINARY_MIN;
@@ -91,22 +96,31 @@ static enum payload_result read_binary(const uint8_t *data, size_t len, struct p
 }
 
 /* The first three characters say "MS" and the high bits of a version below 64. */
-static bool is_text_header(const uint8_t *data, size_t len) {
-  return len >= TEXT_PREFIX + 3 && memcmp(data, text_prefix, TEXT_PREFIX) == 0 &&
-         memcmp(data + TEXT_PREFIX, "TVM", 3) == 0;
+static bool is_text_header(const struct frame *frame, const uint8_t *data, size_t len) {
+  return len >= frame->prefix_len + 3 && memcmp(data, frame->prefix, frame->prefix_len) == 0 &&
+         memcmp(data + frame->prefix_len, "TVM", 3) == 0;
 }
 
-static enum payload_result read_text(const uint8_t *data, size_t len, struct payload *out) {
-  if (!is_text_header(data, len)) return PAYLOAD_FOREIGN;
-  if (len < PAYLOAD_TEXT_MIN || memcmp(data + len - TEXT_SUFFIX, text_suffix, TEXT_SUFFIX) != 0) return PAYLOAD_CORRUPT;
+static enum payload_result read_text(const struct frame *frame, const uint8_t *data, size_t len, struct payload *out) {
+  if (!is_text_header(frame, data, len)) return PAYLOAD_FOREIGN;
+  size_t around = frame->prefix_len + TEXT_HEADER + frame->suffix_len;
+  if (len < around || memcmp(data + len - frame->suffix_len, frame->suffix, frame->suffix_len) != 0) {
+    return PAYLOAD_CORRUPT;
+  }
   uint8_t header[PAYLOAD_HEADER_BYTES];
   size_t header_len;
-  struct view text = view_of(data + TEXT_PREFIX, TEXT_HEADER);
+  struct view text = view_of(data + frame->prefix_len, TEXT_HEADER);
   if (!base64_decode(BASE64_URL, text, header, &header_len) || header_len != sizeof header) return PAYLOAD_CORRUPT;
-  const uint8_t *padding = data + TEXT_PREFIX + TEXT_HEADER;
-  return read_header(header, len, padding, len - PAYLOAD_TEXT_MIN, out);
+  return read_header(header, len, data + frame->prefix_len + TEXT_HEADER, len - around, out);
 }
 
 enum payload_result payload_read(enum payload_form form, const uint8_t *data, size_t len, struct payload *out) {
-  return form == PAYLOAD_TEXT ? read_text(data, len, out) : read_binary(data, len, out);
+  switch (form) {
+  case PAYLOAD_TEXT:
+    return read_text(&text_frame, data, len, out);
+  case PAYLOAD_BARE:
+    return read_text(&bare_frame, data, len, out);
+  default:
+    return read_binary(data, len, out);
+  }
 }

@@ -4,9 +4,12 @@
  * Binary form, 48 bytes little-endian, then padding up to the asked size:
  *   0 'M' 'S'   2 version (1)   3 phase   4 sender u32   8 run_id u64   16 sequence u32   20 size u32
  *   24 scheduled_ns u64   32 written_ns u64   40 checksum u64: XXH3-64 of bytes 0..39 with XXH3-64 of the padding as
- * seed Text form, for protocols whose messages are JSON text: {"content":"H"} where H is base64url of the 48 bytes (64
- * characters) and then padding characters; the checksum covers bytes 0..39 and the padding characters. Both forms stand
- * at fixed offsets, so nothing is parsed on delivery. */
+ * seed
+ * Text form, for protocols whose messages are JSON text: {"content":"H"} where H is base64url of the 48 bytes (64
+ * characters) and then padding characters; the checksum covers bytes 0..39 and the padding characters. Bare form, for
+ * protocols that carry it inside a JSON text of their own: H alone, so that it needs no escapes. All stand at fixed
+ * offsets, so nothing is parsed on delivery.
+ */
 #ifndef MUSTER_WIRE_PAYLOAD_H
 #define MUSTER_WIRE_PAYLOAD_H
 
@@ -16,6 +19,7 @@
 #define PAYLOAD_HEADER_BYTES 48
 #define PAYLOAD_BINARY_MIN PAYLOAD_HEADER_BYTES
 #define PAYLOAD_TEXT_MIN 78 /* {"content":"" + 64 + "} */
+#define PAYLOAD_BARE_MIN 64
 
 enum payload_phase { PAYLOAD_WARM_UP = 1, PAYLOAD_MEASURE = 2 };
 
@@ -27,7 +31,7 @@ struct payload {
   uint8_t phase; /* enum payload_phase */
 };
 
-enum payload_form { PAYLOAD_TEXT, PAYLOAD_BINARY };
+enum payload_form { PAYLOAD_TEXT, PAYLOAD_BINARY, PAYLOAD_BARE };
 
 enum payload_result {
   PAYLOAD_OK,

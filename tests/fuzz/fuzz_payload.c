@@ -1,5 +1,5 @@
 // room: wire
-/* Payloads in both forms. What reads as intact must be exactly what muster would have written, but for its padding. */
+/* Payloads in all forms. What reads as intact must be exactly what muster would have written, but for its padding. */
 #include "wire/payload.h"
 
 #include <stdlib.h>
@@ -22,5 +22,6 @@ static void check(enum payload_form form, size_t header_end, const uint8_t *data
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   check(PAYLOAD_BINARY, 40, data, size);
   check(PAYLOAD_TEXT, 12 + 52, data, size);
+  check(PAYLOAD_BARE, 52, data, size);
   return 0;
 }

@@ -9,7 +9,10 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static const size_t minimum[] = {[PAYLOAD_TEXT] = PAYLOAD_TEXT_MIN, [PAYLOAD_BINARY] = PAYLOAD_BINARY_MIN};
+static const size_t minimum[] = {
+    [PAYLOAD_TEXT] = PAYLOAD_TEXT_MIN, [PAYLOAD_BINARY] = PAYLOAD_BINARY_MIN, [PAYLOAD_BARE] = PAYLOAD_BARE_MIN};
+/* Shorter ones are nobody's. */
+static const size_t recognized[] = {[PAYLOAD_TEXT] = 15, [PAYLOAD_BINARY] = 2, [PAYLOAD_BARE] = 3};
 
 static struct payload sample(struct rng *rng, size_t size) {
   return (struct payload){.run_id = rng_next(rng),
@@ -37,7 +40,7 @@ static void test_round_trip_at_many_sizes(void **state) {
   (void)state;
   struct rng rng;
   rng_seed(&rng, 2);
-  for (int form = PAYLOAD_TEXT; form <= PAYLOAD_BINARY; form++) {
+  for (int form = PAYLOAD_TEXT; form <= PAYLOAD_BARE; form++) {
     for (size_t extra = 0; extra < 3000; extra = extra < 300 ? extra + 1 : extra * 2) {
       struct payload in = sample(&rng, minimum[form] + extra), out;
       uint8_t *bytes = written((enum payload_form)form, &in);
@@ -68,6 +71,11 @@ static void test_layout(void **state) {
   bytes = written(PAYLOAD_TEXT, &in);
   assert_memory_equal(bytes, "{\"content\":\"TVMBAgQDAgGId2ZVRDMiEQUAAABRAAAA", 44);
   assert_memory_equal(bytes + 76, "...\"}", 5);
+  free(bytes);
+  in.size = PAYLOAD_BARE_MIN + 3;
+  bytes = written(PAYLOAD_BARE, &in);
+  assert_memory_equal(bytes, "TVMBAgQDAgGId2ZVRDMiEQUAAABDAAAA", 32);
+  assert_memory_equal(bytes + 64, "...", 3);
   free(bytes);
 }
 
@@ -106,7 +114,7 @@ static void assert_every_change_is_noticed(enum payload_form form, size_t size) 
 
 static void test_every_change_of_a_byte_is_noticed(void **state) {
   (void)state;
-  for (int form = PAYLOAD_TEXT; form <= PAYLOAD_BINARY; form++) {
+  for (int form = PAYLOAD_TEXT; form <= PAYLOAD_BARE; form++) {
     assert_every_change_is_noticed((enum payload_form)form, minimum[form]);
     assert_every_change_is_noticed((enum payload_form)form, minimum[form] + 17);
     assert_every_change_is_noticed((enum payload_form)form, 400);
@@ -117,14 +125,14 @@ static void test_cut_and_grown_payloads(void **state) {
   (void)state;
   struct rng rng;
   rng_seed(&rng, 4);
-  for (int form = PAYLOAD_TEXT; form <= PAYLOAD_BINARY; form++) {
+  for (int form = PAYLOAD_TEXT; form <= PAYLOAD_BARE; form++) {
     struct payload in = sample(&rng, 200), out;
     uint8_t *bytes = written((enum payload_form)form, &in);
     for (size_t len = 0; len < 200; len++) {
       uint8_t *cut = malloc(len ? len : 1);
       assert_non_null(cut);
       memcpy(cut, bytes, len);
-      enum payload_result want = len < (form == PAYLOAD_TEXT ? 15 : 2) ? PAYLOAD_FOREIGN : PAYLOAD_CORRUPT;
+      enum payload_result want = len < recognized[form] ? PAYLOAD_FOREIGN : PAYLOAD_CORRUPT;
       assert_int_equal(payload_read((enum payload_form)form, cut, len, &out), want);
       free(cut);
     }
@@ -145,9 +153,11 @@ static void test_foreign_messages(void **state) {
     const uint8_t *bytes = (const uint8_t *)foreign[i];
     assert_int_equal(payload_read(PAYLOAD_TEXT, bytes, strlen(foreign[i]), &out), PAYLOAD_FOREIGN);
     assert_int_equal(payload_read(PAYLOAD_BINARY, bytes, strlen(foreign[i]), &out), PAYLOAD_FOREIGN);
+    assert_int_equal(payload_read(PAYLOAD_BARE, bytes, strlen(foreign[i]), &out), PAYLOAD_FOREIGN);
   }
   assert_int_equal(payload_read(PAYLOAD_TEXT, NULL, 0, &out), PAYLOAD_FOREIGN);
   assert_int_equal(payload_read(PAYLOAD_BINARY, NULL, 0, &out), PAYLOAD_FOREIGN);
+  assert_int_equal(payload_read(PAYLOAD_BARE, NULL, 0, &out), PAYLOAD_FOREIGN);
 }
 
 static void test_other_version_and_phase_are_corrupt(void **state) {
