@@ -128,12 +128,20 @@ enum status core_post_login(struct core *core, const struct core_login *login) {
   return post_or_free(core, request_new(REQUEST_LOGIN, login->session, 0, parts, 5));
 }
 
-void core_post_logout(struct core *core, struct session_ref session) {
-  /* Passes the bounds: it is what makes room. A lost one is made good by the slot's next login. */
-  struct request *request = request_new(REQUEST_LOGOUT, session, 0, NULL, 0);
+/* Passes the bounds: it is what makes room. A lost one is made good by the slot's next login. */
+static void post_ending(struct core *core, enum request_kind kind, struct session_ref session) {
+  struct request *request = request_new(kind, session, 0, NULL, 0);
   if (!request) return;
   count_in(core, request->size);
   push(core, request);
+}
+
+void core_post_logout(struct core *core, struct session_ref session) {
+  post_ending(core, REQUEST_LOGOUT, session);
+}
+
+void core_post_unseen(struct core *core, struct session_ref session) {
+  post_ending(core, REQUEST_UNSEEN, session);
 }
 
 enum status core_post_publish(struct core *core, struct session_ref session, int32_t index, struct view topic,
@@ -324,6 +332,11 @@ static void handle(struct core *core, struct request *request) {
   case REQUEST_LOGOUT: {
     struct session *session = core_session(core, request->session);
     if (session) session_forget(core, session);
+    break;
+  }
+  case REQUEST_UNSEEN: {
+    const struct session *session = core_session(core, request->session);
+    if (session) session->user->pending = true;
     break;
   }
   case REQUEST_PUBLISH:

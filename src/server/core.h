@@ -38,6 +38,9 @@ enum status core_post_login(struct core *core, const struct core_login *login);
 /* The session is gone (or was never answered); the core forgets it. */
 void core_post_logout(struct core *core, struct session_ref session);
 
+/* Posted before a logout: messages may not have reached the client, so the user's next login has inbox_pending. */
+void core_post_unseen(struct core *core, struct session_ref session);
+
 /* A Publish or a Query of a logged-in session, topic and data as they came. Answers: OUT_PUBLISH_ACK, OUT_QUERY_ACK.
  * STATUS_MEMORY: the core's queue is full (the gateway stops reading and tries again). */
 enum status core_post_publish(struct core *core, struct session_ref session, int32_t index, struct view topic,

@@ -159,7 +159,7 @@ struct dedup {
   struct dedup_entry *oldest, *newest;
 };
 
-enum request_kind { REQUEST_LOGIN, REQUEST_LOGOUT, REQUEST_PUBLISH, REQUEST_QUERY, REQUEST_CALL };
+enum request_kind { REQUEST_LOGIN, REQUEST_LOGOUT, REQUEST_UNSEEN, REQUEST_PUBLISH, REQUEST_QUERY, REQUEST_CALL };
 
 enum { REQUEST_PARTS = 5 };
 struct request {

@@ -72,6 +72,15 @@ static uint64_t over_gateways(const struct metrics_source *source, size_t offset
   return sum;
 }
 
+static uint64_t output_peak(const struct metrics_source *source) {
+  uint64_t peak = 0;
+  for (uint32_t i = 0; i < source->gateway_count; i++) {
+    uint64_t one = read_counter(&source->gateways[i].stats, offsetof(struct gateway_stats, output_peak));
+    if (one > peak) peak = one;
+  }
+  return peak;
+}
+
 static void set(json_t *object, const char *name, uint64_t value) {
   json_object_set_new(object, name, json_integer((json_int_t)value));
 }
@@ -81,6 +90,7 @@ static json_t *gateway_object(const struct metrics_source *source) {
   for (size_t i = 0; i < sizeof gateway_counters / sizeof *gateway_counters; i++)
     set(object, gateway_counters[i].name, over_gateways(source, gateway_counters[i].offset));
   set(object, "threads", source->gateway_count);
+  set(object, "output_peak_bytes", output_peak(source));
   return object;
 }
 

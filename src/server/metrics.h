@@ -15,6 +15,7 @@ struct gateway_stats {
   atomic_uint_fast64_t accepted, upgraded, logins, login_failures, frames_in, publishes, queries, acks_in, pushes,
       notices, notices_coalesced, copies, states, states_dropped, rate_limited, protocol_errors, deadlines,
       slow_readers_dropped, kicked, pauses;
+  atomic_uint_fast64_t output_peak; /* most bytes that ever waited for one session */
 };
 
 static inline void stat_add(atomic_uint_fast64_t *counter, uint64_t count) {

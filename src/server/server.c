@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define API_THREADS 16
+#define API_THREADS 32
 #define SMALL_THREADS 1
 #define GATEWAYS_MAX 64
 

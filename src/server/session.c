@@ -44,7 +44,9 @@ static void log_out(struct session *session) {
   if (!session->logged_in) return;
   session->logged_in = false;
   if (session->user_id) stat_sub(&session->gateway->stats.sessions, 1);
-  if (running(session)) core_post_logout(session->gateway->core, session_ref(session));
+  if (!running(session)) return;
+  if (session->notify || session->unacked) core_post_unseen(session->gateway->core, session_ref(session));
+  core_post_logout(session->gateway->core, session_ref(session));
 }
 
 void session_close(struct session *session, bool reset) {
@@ -290,7 +292,7 @@ static void send_connect_ack(struct session *session, int32_t code, struct view 
 }
 
 static void peer_text(const struct session *session, char out[INET6_ADDRSTRLEN]) {
-  struct sockaddr_storage peer;
+  struct sockaddr_storage peer = {0};
   socklen_t len = sizeof peer;
   out[0] = '\0';
   if (getpeername(session->stream.watch.fd, (struct sockaddr *)&peer, &len) != 0) return;

@@ -4,6 +4,15 @@
 
 #include <string.h>
 
+static void count_written(struct session *session, size_t len) {
+  session->written += len;
+  atomic_uint_fast64_t *peak = &session->gateway->stats.output_peak;
+  size_t pending = stream_pending(&session->stream);
+  if (pending > atomic_load_explicit(peak, memory_order_relaxed)) {
+    atomic_store_explicit(peak, pending, memory_order_relaxed);
+  }
+}
+
 static uint8_t *room_for(struct session *session, size_t len) {
   uint8_t *room = stream_reserve(&session->stream, len);
   if (!room) session_close(session, true);
@@ -15,7 +24,7 @@ bool session_write_raw(struct session *session, const void *data, size_t len) {
   if (!room) return false;
   memcpy(room, data, len);
   stream_commit(&session->stream, len);
-  session->written += len;
+  count_written(session, len);
   return true;
 }
 
@@ -35,7 +44,7 @@ bool frame_begin(struct session *session, struct frame *frame, int32_t cmd, int3
 void frame_end(struct session *session, const struct frame *frame) {
   if (session->obfuscated) juggle_xor(frame->body, frame->body_len, &session->key);
   stream_commit(&session->stream, frame->total);
-  session->written += frame->total;
+  count_written(session, frame->total);
 }
 
 bool session_write_connect_ack(struct session *session, const struct juggle_connect_ack *ack) {

@@ -342,6 +342,25 @@ static void what_waits_at_login_is_notified_once(void **state) {
   test_close(&bob);
 }
 
+static void what_was_not_acked_is_notified_at_the_next_login(void **state) {
+  (void)state;
+  start(window_of_one);
+  struct test_client alice, bob;
+  test_login_as(&alice, &server, "alice", false);
+  test_login_as(&bob, &server, "bob", false);
+  struct juggle_publish_ack ack;
+  test_publish(&alice, 1, "p_msg", "bob", "unseen", "u-1");
+  test_expect_publish_ack(&alice, &ack);
+  struct test_push push;
+  struct juggle_down_msg msg;
+  test_expect_message(&bob, &push, &msg);
+  test_close(&bob);
+  test_login_as(&bob, &server, "bob", false);
+  test_expect_push(&bob, "ntf", &push);
+  test_close(&alice);
+  test_close(&bob);
+}
+
 /* ---- What clients do wrong ---- */
 
 static void first_frame_must_be_connect(void **state) {
@@ -717,6 +736,7 @@ static void slow_reader_is_notified_then_dropped(void **state) {
   while (metric("slow_readers_dropped") == 0 && clock_now_ns() < until)
     usleep(20000);
   assert_int_equal(metric("slow_readers_dropped"), 1);
+  assert_in_range(metric("output_peak_bytes"), 16000, 64 * 1024 + 2 * 16500);
   test_close(&bob);
   /* Nothing is lost: the messages wait in the inbox. */
   assert_int_equal(test_try_login(&bob, server.config.ws_port, token, "Web", false), JUGGLE_OK);
@@ -880,6 +900,7 @@ int main(void) {
       cmocka_unit_test_teardown(group_messages_reach_every_member, stop),
       cmocka_unit_test_teardown(window_of_one_pushes_then_notifies_then_pushes, stop),
       cmocka_unit_test_teardown(what_waits_at_login_is_notified_once, stop),
+      cmocka_unit_test_teardown(what_was_not_acked_is_notified_at_the_next_login, stop),
       cmocka_unit_test_teardown(first_frame_must_be_connect, stop),
       cmocka_unit_test_teardown(garbage_after_login_closes, stop),
       cmocka_unit_test_teardown(bodies_in_the_wrong_mode_are_answered, stop),
