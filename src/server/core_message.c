@@ -14,6 +14,7 @@ struct view buf_view(const struct buf *buf) {
 
 bool emit_uint(struct buf *out, uint32_t field, uint64_t value) {
   size_t size = pb_uint_field_size(field, value);
+  if (!size) return true;
   uint8_t *at = buf_reserve(out, size);
   if (!at) return false;
   pb_write_uint_field(at, field, value);

@@ -385,7 +385,7 @@ static bool load_position(void *context, const struct store_position *row) {
   position->sync_ms = row->sync_ms;
   position->last_message = row->last_message;
   if (row->sync_ms > user->latest_ms) user->latest_ms = row->sync_ms;
-  if (row->sort_ms > user->latest_sent_ms) user->latest_sent_ms = row->sort_ms;
+  if (row->sort_ms > user->latest_ms) user->latest_ms = row->sort_ms;
   return true;
 }
 

@@ -60,7 +60,7 @@ struct position {
   struct position *next_of_user;
   struct position *next_dirty;
   int64_t unread_index, read_index;
-  int64_t sort_ms; /* time of the newest message in it; 0: none yet, and then it is not listed */
+  int64_t sort_ms; /* when the user sent or got its newest message; 0: never, and then it is not listed */
   int64_t sync_ms; /* the user's receive time of the newest change */
   int64_t last_message;
   bool dirty;
@@ -86,8 +86,8 @@ struct user {
   struct buf profile;                   /* the UserInfo that messages carry, encoded */
   struct session *sessions;
   struct position *positions;
-  struct inbox inbox, sent; /* their newest_ms are the user's latest receive and send times */
-  int64_t latest_ms, latest_sent_ms;
+  struct inbox inbox, sent;
+  int64_t latest_ms;     /* of what the user has sent or received; see core_publish.c */
   uint64_t publish_mark; /* the publish that has this user among its recipients already */
 };
 
