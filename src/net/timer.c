@@ -82,7 +82,7 @@ void timer_cancel(struct wheel *wheel, struct timer *timer) {
   /* When that left a slot empty, its bit goes too. */
   uintptr_t offset = (uintptr_t)link - (uintptr_t)wheel->slot;
   if (*link || offset >= sizeof wheel->slot) return;
-  size_t index = offset / sizeof *link;
+  size_t index = (size_t)(link - wheel->slot);
   wheel->occupied[index / SLOTS] &= ~(UINT64_C(1) << (index % SLOTS));
 }
 
