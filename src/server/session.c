@@ -201,17 +201,20 @@ static enum status post(struct session *session, int32_t cmd, const struct juggl
   return status;
 }
 
-static void posted(struct session *session, int32_t cmd) {
+static void posted(struct session *session, int32_t cmd, size_t len) {
   session->requests++;
+  session->request_bytes += (uint32_t)len;
   if (cmd == JUGGLE_QUERY) session->queries++;
-  bool full = session->requests >= SESSION_REQUESTS_MAX || session->queries >= SESSION_QUERIES_MAX;
+  bool full = session->requests >= SESSION_REQUESTS_MAX || session->queries >= SESSION_QUERIES_MAX ||
+              session->request_bytes >= SESSION_REQUEST_BYTES_MAX;
   if (full) session_pause(session, PAUSE_REQUESTS);
 }
 
 static void answered(struct session *session, bool query) {
-  if (session->requests) session->requests--;
+  if (session->requests) session->request_bytes -= session->request_bytes / session->requests--;
   if (query && session->queries) session->queries--;
-  bool room = session->requests <= SESSION_REQUESTS_MAX / 2 && session->queries < SESSION_QUERIES_MAX;
+  bool room = session->requests <= SESSION_REQUESTS_MAX / 2 && session->queries < SESSION_QUERIES_MAX &&
+              session->request_bytes <= SESSION_REQUEST_BYTES_MAX / 2;
   if (room) session_resume(session, PAUSE_REQUESTS);
 }
 
@@ -234,7 +237,7 @@ static void retry_held(struct session *session) {
   struct held_request *held = session->held;
   bool readable = juggle_read_request(view_of(held->body, held->len), &request);
   if (readable && post(session, held->cmd, &request) != STATUS_OK) return;
-  if (readable) posted(session, held->cmd);
+  if (readable) posted(session, held->cmd, held->len);
   session->held = NULL;
   free(held);
   session_resume(session, PAUSE_CORE);
@@ -262,7 +265,7 @@ static void request_received(struct session *session, int32_t cmd, struct view b
     return;
   }
   if (post(session, cmd, &request) == STATUS_OK) {
-    posted(session, cmd);
+    posted(session, cmd, body.len);
     return;
   }
   hold(session, cmd, body);
@@ -341,6 +344,7 @@ static void open_session(struct session *session, struct view user_id) {
   uint64_t interval = (uint64_t)session->gateway->config->ping_interval_ms * NS_PER_MS;
   session->ping_ns = now_of(session) + interval / 2 + rng_below(&session->gateway->rng, interval / 2 + 1);
   session->next_index = 1;
+  session->ws.max_message_bytes = session->gateway->config->message_max_bytes;
   session->state = SESSION_OPEN;
   stat_add(&session->gateway->stats.logins, 1);
   stat_add(&session->gateway->stats.sessions, 1);

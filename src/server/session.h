@@ -43,8 +43,10 @@ struct held_request {
   uint8_t body[];
 };
 
-#define SESSION_REQUESTS_MAX 1024 /* publishes and queries posted and not yet answered */
-#define SESSION_QUERIES_MAX 4     /* queries among them: their answers can be long */
+#define SESSION_REQUESTS_MAX 1024                    /* publishes and queries posted and not yet answered */
+#define SESSION_QUERIES_MAX 4                        /* queries among them: their answers can be long */
+#define SESSION_REQUEST_BYTES_MAX (4u * 1024 * 1024) /* of those requests together, about */
+#define SESSION_CONNECT_BYTES_MAX (16u * 1024)       /* of a message before the login */
 #define SESSION_PUSH_WINDOW_MAX 16384
 
 struct session {
@@ -66,9 +68,10 @@ struct session {
   int64_t noticed_ms;   /* syncTime of the last ntf */
   int64_t newest_ms;    /* newest receive time of a message that was not pushed */
   uint32_t slot, generation, next_free;
-  uint32_t next_index;   /* of the next push; the low 16 bits go out */
-  uint32_t oldest_index; /* no outstanding push is older */
-  uint32_t unacked;      /* direct pushes without a PublishAck */
+  uint32_t next_index;    /* of the next push; the low 16 bits go out */
+  uint32_t oldest_index;  /* no outstanding push is older */
+  uint32_t unacked;       /* direct pushes without a PublishAck */
+  uint32_t request_bytes; /* of the unanswered requests; each answer takes off their mean */
   uint16_t requests, queries;
   uint16_t user_id_len;
   uint8_t state;  /* enum session_state */

@@ -39,7 +39,8 @@ static void upgrade(struct session *session, const struct http_head *head) {
     session_finish(session);
     return;
   }
-  ws_init(&session->ws, WS_SERVER, session->gateway->config->message_max_bytes);
+  uint32_t max = session->gateway->config->message_max_bytes;
+  ws_init(&session->ws, WS_SERVER, max < SESSION_CONNECT_BYTES_MAX ? max : SESSION_CONNECT_BYTES_MAX);
   session->state = SESSION_AWAIT_CONNECT;
   stat_add(&session->gateway->stats.upgraded, 1);
 }

@@ -11,6 +11,11 @@ static void start(void (*change)(struct server_config *config)) {
   test_server_start(&server);
 }
 
+static void no_limits(struct server_config *config) {
+  config->rate_limits = false;
+  config->push_window = 16384;
+}
+
 static int stop(void **state) {
   (void)state;
   test_server_remove(&server);
@@ -110,11 +115,12 @@ static void silent_clients_are_dropped_and_answering_ones_are_not(void **state) 
 
 /* ---- Publish and delivery ---- */
 
-static void exchange(bool alice_obfuscated, bool bob_obfuscated, const char *client_uid) {
+static void exchange_between(
+    const char *from, const char *to, bool alice_obfuscated, bool bob_obfuscated, const char *client_uid) {
   struct test_client alice, bob;
-  test_login_as(&alice, &server, "alice", alice_obfuscated);
-  test_login_as(&bob, &server, "bob", bob_obfuscated);
-  test_publish(&alice, 7, "p_msg", "bob", "{\"content\":\"hello\"}", client_uid);
+  test_login_as(&alice, &server, from, alice_obfuscated);
+  test_login_as(&bob, &server, to, bob_obfuscated);
+  test_publish(&alice, 7, "p_msg", to, "{\"content\":\"hello\"}", client_uid);
   struct juggle_publish_ack ack;
   test_expect_publish_ack(&alice, &ack);
   assert_int_equal(ack.index, 7);
@@ -127,9 +133,9 @@ static void exchange(bool alice_obfuscated, bool bob_obfuscated, const char *cli
   test_expect_message(&bob, &push, &msg);
   assert_int_equal(push.qos, 1);
   assert_int_equal(push.request.index, 1);
-  assert_true(view_is(push.request.target, "bob"));
-  assert_true(view_is(msg.target_id, "alice"));
-  assert_true(view_is(msg.sender_id, "alice"));
+  assert_true(view_is(push.request.target, to));
+  assert_true(view_is(msg.target_id, from));
+  assert_true(view_is(msg.sender_id, from));
   assert_true(view_is(msg.content, "{\"content\":\"hello\"}"));
   assert_true(view_equal(msg.msg_id, ack.msg_id));
   assert_int_equal(msg.msg_seq_no, ack.msg_seq_no);
@@ -140,6 +146,10 @@ static void exchange(bool alice_obfuscated, bool bob_obfuscated, const char *cli
   test_ack_push(&bob, push.request.index);
   test_close(&alice);
   test_close(&bob);
+}
+
+static void exchange(bool alice_obfuscated, bool bob_obfuscated, const char *client_uid) {
+  exchange_between("alice", "bob", alice_obfuscated, bob_obfuscated, client_uid);
 }
 
 static void messages_are_delivered_in_both_modes(void **state) {
@@ -361,6 +371,111 @@ static void what_was_not_acked_is_notified_at_the_next_login(void **state) {
   test_close(&bob);
 }
 
+static void window_of_three(struct server_config *config) {
+  config->push_window = 3;
+  config->rate_limits = false;
+}
+
+enum { MESSAGES = 400 };
+
+/* A client as section 4.4 describes it, but one that forgets to ack. */
+struct reader {
+  struct test_client client;
+  bool seen[MESSAGES];
+  int count;
+  int64_t cursor;
+  bool syncing;
+  uint32_t random;
+};
+
+static uint32_t next_random(uint32_t *state) {
+  *state = *state * 1664525 + 1013904223;
+  return *state >> 16;
+}
+
+static void reader_sync(struct reader *it) {
+  test_send_sync(&it->client, 1, "bob", it->cursor);
+  it->syncing = true;
+}
+
+static void reader_take(struct reader *it, struct view data) {
+  struct juggle_down_msg msg;
+  assert_true(juggle_read_down_msg(data, &msg));
+  char text[16] = "";
+  assert_true(msg.content.len < sizeof text);
+  memcpy(text, msg.content.data, msg.content.len);
+  int number = atoi(text);
+  assert_in_range(number, 0, MESSAGES - 1);
+  if (!it->seen[number]) it->count++;
+  it->seen[number] = true;
+  if (msg.msg_time_ms > it->cursor) it->cursor = msg.msg_time_ms;
+}
+
+static void reader_pushed(struct reader *it, struct view body) {
+  struct juggle_request request;
+  assert_true(juggle_read_request(body, &request));
+  if (view_is(request.topic, "msg")) {
+    reader_take(it, request.data);
+    if (next_random(&it->random) % 2) test_ack_push(&it->client, request.index);
+    return;
+  }
+  struct juggle_notify notify;
+  assert_true(juggle_read_notify(request.data, &notify));
+  if (notify.sync_time_ms > it->cursor && !it->syncing) reader_sync(it);
+}
+
+static void reader_synced(struct reader *it, struct view body) {
+  struct juggle_query_ack ack;
+  assert_true(juggle_read_query_ack(body, &ack));
+  struct juggle_set_reader set = juggle_set_reader_of(ack.data);
+  struct view raw;
+  while (juggle_set_next(&set, &raw))
+    reader_take(it, raw);
+  it->syncing = false;
+  if (!set.is_finished) reader_sync(it);
+}
+
+/* Takes what comes until nothing has come for so long. */
+static void reader_run(struct reader *it, int quiet_ms) {
+  struct timeval wait = {.tv_sec = quiet_ms / 1000, .tv_usec = quiet_ms % 1000 * 1000};
+  setsockopt(it->client.fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+  struct test_frame frame;
+  while (it->count < MESSAGES && test_receive(&it->client, &frame)) {
+    if (frame.envelope.cmd == JUGGLE_PUBLISH) reader_pushed(it, frame.body);
+    if (frame.envelope.cmd == JUGGLE_QUERY_ACK) reader_synced(it, frame.body);
+  }
+}
+
+static void no_message_is_missed_whatever_is_acked(void **state) {
+  (void)state;
+  start(window_of_three);
+  static struct reader bob;
+  bob = (struct reader){.random = 7};
+  struct test_client alice;
+  test_login_as(&alice, &server, "alice", false);
+  test_login_as(&bob.client, &server, "bob", true);
+  uint32_t random = 42;
+  for (int sent = 0; sent < MESSAGES;) {
+    int burst = 1 + (int)(next_random(&random) % 12);
+    int until = sent + burst < MESSAGES ? sent + burst : MESSAGES;
+    for (int i = sent; i < until; i++) {
+      char text[16];
+      snprintf(text, sizeof text, "%d", i);
+      test_publish(&alice, i, "p_msg", "bob", text, text);
+    }
+    for (; sent < until; sent++) {
+      struct juggle_publish_ack ack;
+      test_expect_publish_ack(&alice, &ack);
+      assert_int_equal(ack.code, JUGGLE_OK);
+    }
+    if (next_random(&random) % 3) reader_run(&bob, 1);
+  }
+  reader_run(&bob, 5000);
+  assert_int_equal(bob.count, MESSAGES);
+  test_close(&alice);
+  test_close(&bob.client);
+}
+
 /* ---- What clients do wrong ---- */
 
 static void first_frame_must_be_connect(void **state) {
@@ -532,6 +647,34 @@ static void fragments_are_gathered(void **state) {
   assert_int_equal(event.len, 2);
   expect_ack_code(&c, 1, JUGGLE_OK);
   test_close(&c);
+}
+
+/* Damaged copies of frames that are good, in both modes: whatever happens to that session, the server goes on. */
+static void damaged_frames_harm_only_their_session(void **state) {
+  (void)state;
+  start(no_limits);
+  static const char *const frames[] = {P1, P1O, P5, E1, J1, "080110081801", "080110047a020801", "080110026a00"};
+  char token[JUGGLE_TOKEN_MAX];
+  test_register(&server, "mallory", token);
+  uint32_t random = 3;
+  for (int i = 0; i < 300; i++) {
+    struct test_client c;
+    bool before_login = i % 5 == 0;
+    if (before_login) test_upgrade(&c, server.config.ws_port);
+    if (!before_login) assert_int_equal(test_try_login(&c, server.config.ws_port, token, "Web", i % 2), JUGGLE_OK);
+    uint8_t bytes[256], frame[512];
+    size_t total = 0;
+    for (int j = 0; j < 4 && total < 300; j++) {
+      size_t len = test_unhex(frames[next_random(&random) % (sizeof frames / sizeof *frames)], bytes, sizeof bytes);
+      for (uint32_t flips = next_random(&random) % 4; flips > 0; flips--)
+        bytes[next_random(&random) % len] ^= (uint8_t)(1u << next_random(&random) % 8);
+      total = test_mask_frame(frame, 0x82, bytes, len);
+      if (next_random(&random) % 8 == 0) frame[next_random(&random) % total] ^= (uint8_t)next_random(&random);
+      if (send(c.fd, frame, total, MSG_NOSIGNAL) < 0) break;
+    }
+    test_close(&c);
+  }
+  exchange_between("carol", "dave", true, true, "unharmed");
 }
 
 static void small_messages(struct server_config *config) {
@@ -754,11 +897,6 @@ static void slow_reader_is_notified_then_dropped(void **state) {
   test_close(&bob);
 }
 
-static void no_limits(struct server_config *config) {
-  config->rate_limits = false;
-  config->push_window = 16384;
-}
-
 static void pipelined_requests_are_all_answered(void **state) {
   (void)state;
   start(no_limits);
@@ -901,6 +1039,7 @@ int main(void) {
       cmocka_unit_test_teardown(window_of_one_pushes_then_notifies_then_pushes, stop),
       cmocka_unit_test_teardown(what_waits_at_login_is_notified_once, stop),
       cmocka_unit_test_teardown(what_was_not_acked_is_notified_at_the_next_login, stop),
+      cmocka_unit_test_teardown(no_message_is_missed_whatever_is_acked, stop),
       cmocka_unit_test_teardown(first_frame_must_be_connect, stop),
       cmocka_unit_test_teardown(garbage_after_login_closes, stop),
       cmocka_unit_test_teardown(bodies_in_the_wrong_mode_are_answered, stop),
@@ -908,6 +1047,7 @@ int main(void) {
       cmocka_unit_test_teardown(undecodable_data_is_answered, stop),
       cmocka_unit_test_teardown(byte_by_byte_is_the_same, stop),
       cmocka_unit_test_teardown(fragments_are_gathered, stop),
+      cmocka_unit_test_teardown(damaged_frames_harm_only_their_session, stop),
       cmocka_unit_test_teardown(too_long_messages_close_with_1009, stop),
       cmocka_unit_test_teardown(limiter_refuses_the_rest_of_a_burst, stop),
       cmocka_unit_test_teardown(disconnect_and_kick_end_a_session, stop),
