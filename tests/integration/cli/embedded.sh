@@ -63,7 +63,7 @@ case $code in
 esac
 eventually_clean 'a run that was interrupted twice'
 
-start
+start --duration 5s
 server=$(cut -d' ' -f1 "/proc/$pid/task/$pid/children")
 kill -KILL "$server"
 stopped

@@ -1,6 +1,6 @@
 # Shared by the tests of muster's command line. Each test is called with the build folder.
 set -u
-build=$(cd "${1:?usage: $0 BUILD_FOLDER}" && pwd)
+build=$(cd "${1:?usage: $0 BUILD_FOLDER}" && pwd) || exit 1
 muster=$build/muster
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/muster-cli-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
