@@ -169,14 +169,17 @@ static struct request *take_all(struct core *core) {
 
 /* ---- Calls ---- */
 
+static void call_free(struct call *call) {
+  pthread_cond_destroy(&call->changed);
+  pthread_mutex_destroy(&call->lock);
+  free(call);
+}
+
 static void call_release(struct call *call) {
   pthread_mutex_lock(&call->lock);
   bool last = --call->references == 0;
   pthread_mutex_unlock(&call->lock);
-  if (!last) return;
-  pthread_cond_destroy(&call->changed);
-  pthread_mutex_destroy(&call->lock);
-  free(call);
+  if (last) call_free(call);
 }
 
 static struct call *call_new(int32_t (*fn)(struct core *core, void *argument), void *argument) {
@@ -237,10 +240,7 @@ enum status core_call(
   if (request) request->call = call;
   enum status status = post_or_free(core, request);
   if (status != STATUS_OK) {
-    if (call) {
-      call_release(call);
-      call_release(call);
-    }
+    if (call) call_free(call);
     return status;
   }
   status = call_wait(call);

@@ -67,19 +67,19 @@ static int32_t describe(struct core *core, struct user *user, const struct core_
 }
 
 int32_t core_user_register(
-    struct core *core, struct view app_key, const struct core_user *info, char token[JUGGLE_TOKEN_MAX]) {
+    struct core *core, struct view app_key, const struct core_user *user, char token[JUGGLE_TOKEN_MAX]) {
   token[0] = '\0';
   struct app *app = app_find(core, app_key);
   if (!app) return JUGGLE_API_NO_APP;
-  struct user *user = user_get(core, app, info->user_id);
-  if (!user) return JUGGLE_API_BAD_PARAMETER;
-  user->registered = true;
-  user->is_admin = info->is_admin;
-  int32_t code = describe(core, user, info);
+  struct user *known = user_get(core, app, user->user_id);
+  if (!known) return JUGGLE_API_BAD_PARAMETER;
+  known->registered = true;
+  known->is_admin = user->is_admin;
+  int32_t code = describe(core, known, user);
   if (code != JUGGLE_OK) return code;
-  struct juggle_token parts = {.time_ms = core->now_ms, .user_type = info->is_admin ? JUGGLE_ADMIN : JUGGLE_USER};
+  struct juggle_token parts = {.time_ms = core->now_ms, .user_type = user->is_admin ? JUGGLE_ADMIN : JUGGLE_USER};
   put_text(parts.app_key, sizeof parts.app_key, app->key);
-  put_text(parts.user_id, sizeof parts.user_id, user->key);
+  put_text(parts.user_id, sizeof parts.user_id, known->key);
   enum status status = juggle_token_make(&parts, app->info.secure_key, token, NULL);
   return status == STATUS_OK ? JUGGLE_OK : JUGGLE_API_TIMEOUT;
 }
@@ -90,9 +90,9 @@ static struct user *known_user(struct core *core, struct view app_key, struct vi
   return user && user->registered ? user : NULL;
 }
 
-int32_t core_user_update(struct core *core, struct view app_key, const struct core_user *info) {
-  struct user *user = known_user(core, app_key, info->user_id);
-  return user ? describe(core, user, info) : JUGGLE_USER_UNKNOWN;
+int32_t core_user_update(struct core *core, struct view app_key, const struct core_user *user) {
+  struct user *known = known_user(core, app_key, user->user_id);
+  return known ? describe(core, known, user) : JUGGLE_USER_UNKNOWN;
 }
 
 static struct view text_view(const char *text) {

@@ -150,29 +150,27 @@ static int32_t join_all(struct core *core, struct group *group, const struct vie
   return JUGGLE_OK;
 }
 
-int32_t core_group_add(
-    struct core *core, struct view app_key, const struct core_group *info, const struct view *members, uint32_t count) {
+int32_t core_group_add(struct core *core, struct view app_key, const struct core_group *group,
+    const struct view *members, uint32_t count) {
   struct app *app = app_find(core, app_key);
   if (!app) return JUGGLE_API_NO_APP;
-  if (!info->group_id.len) return JUGGLE_API_NO_PARAMETER;
-  if (info->group_id.len > ID_MAX) return JUGGLE_API_BAD_PARAMETER;
-  struct group *group = group_find(app, info->group_id);
-  if (!group) {
-    if (!info->name.len) return JUGGLE_API_NO_PARAMETER;
-    group = group_add(core, app, core->group_count + 1, info->group_id, false);
-    if (!group) {
-      core_out_of_memory(core);
-      return JUGGLE_API_TIMEOUT;
-    }
-    if (!group_describe(core, group, info)) return JUGGLE_API_TIMEOUT;
+  if (!group->group_id.len) return JUGGLE_API_NO_PARAMETER;
+  if (group->group_id.len > ID_MAX) return JUGGLE_API_BAD_PARAMETER;
+  struct group *known = group_find(app, group->group_id);
+  if (known) return join_all(core, known, members, count);
+  if (!group->name.len) return JUGGLE_API_NO_PARAMETER;
+  known = group_add(core, app, core->group_count + 1, group->group_id, false);
+  if (!known) {
+    core_out_of_memory(core);
+    return JUGGLE_API_TIMEOUT;
   }
-  return join_all(core, group, members, count);
+  return group_describe(core, known, group) ? join_all(core, known, members, count) : JUGGLE_API_TIMEOUT;
 }
 
-int32_t core_group_update(struct core *core, struct view app_key, const struct core_group *info) {
-  struct group *group = group_of(core, app_key, info->group_id);
-  if (!group) return JUGGLE_GROUP_UNKNOWN;
-  return group_describe(core, group, info) ? JUGGLE_OK : JUGGLE_API_TIMEOUT;
+int32_t core_group_update(struct core *core, struct view app_key, const struct core_group *group) {
+  struct group *known = group_of(core, app_key, group->group_id);
+  if (!known) return JUGGLE_GROUP_UNKNOWN;
+  return group_describe(core, known, group) ? JUGGLE_OK : JUGGLE_API_TIMEOUT;
 }
 
 int32_t core_group_remove_members(

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const platforms[] = {"Android", "iOS", "Web", "PC", "Harmony"};
+static const char *const known_platforms[] = {"Android", "iOS", "Web", "PC", "Harmony"};
 
 static const char *platform_of(struct view text) {
-  for (size_t i = 0; i < sizeof platforms / sizeof *platforms; i++)
-    if (view_is(text, platforms[i])) return platforms[i];
+  for (size_t i = 0; i < sizeof known_platforms / sizeof *known_platforms; i++)
+    if (view_is(text, known_platforms[i])) return known_platforms[i];
   return NULL;
 }
 
@@ -132,7 +132,7 @@ static bool is_listed(struct view text, const struct view *list, uint32_t count)
   return false;
 }
 
-int32_t core_user_kick(struct core *core, struct view app_key, struct view user_id, const struct view *platform_names,
+int32_t core_user_kick(struct core *core, struct view app_key, struct view user_id, const struct view *platforms,
     uint32_t platform_count, const struct view *devices, uint32_t device_count, struct view ext) {
   struct app *app = app_find(core, app_key);
   if (!app) return JUGGLE_API_NO_APP;
@@ -141,7 +141,7 @@ int32_t core_user_kick(struct core *core, struct view app_key, struct view user_
   for (struct session *at = user->sessions, *next; at; at = next) {
     next = at->next;
     bool all = !platform_count && !device_count;
-    if (all || is_listed(view_str(at->platform), platform_names, platform_count) ||
+    if (all || is_listed(view_str(at->platform), platforms, platform_count) ||
         is_listed(view_str(at->device_id), devices, device_count))
       kick(core, at, ext);
   }

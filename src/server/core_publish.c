@@ -73,7 +73,8 @@ static bool wants_position(const struct publish *publish) {
   return !publish->state && (publish->stored || publish->counted);
 }
 
-static void receive_as_member(struct core *core, struct publish *publish, struct member *member) {
+static void receive_as_member(
+    struct core *core, struct publish *publish, const struct group *group, struct member *member) {
   struct user *user = member->user;
   if (!user || user == publish->sender) return;
   if (!wants_position(publish)) {
@@ -81,7 +82,7 @@ static void receive_as_member(struct core *core, struct publish *publish, struct
     return;
   }
   struct conversation *conversation = publish->message->conversation;
-  if (conversation != publish->group->conversation) {
+  if (conversation != group->conversation) {
     receive(core, publish, user, position_get(core, user, conversation));
     return;
   }
@@ -89,12 +90,12 @@ static void receive_as_member(struct core *core, struct publish *publish, struct
   receive(core, publish, user, member->position);
 }
 
-static void receive_if_member(struct core *core, struct publish *publish, struct view user_id) {
+static void receive_if_member(struct core *core, struct publish *publish, struct group *group, struct view user_id) {
   struct user *user = user_find(publish->sender->app, user_id);
   if (!user || user->publish_mark == core->publish_serial) return;
   user->publish_mark = core->publish_serial;
-  struct member *member = member_find(core, publish->group, user);
-  if (member) receive_as_member(core, publish, member);
+  struct member *member = member_find(core, group, user);
+  if (member) receive_as_member(core, publish, group, member);
 }
 
 static void receive_all(struct core *core, struct publish *publish) {
@@ -105,18 +106,20 @@ static void receive_all(struct core *core, struct publish *publish) {
     receive(core, publish, publish->receiver, position);
     return;
   }
+  struct group *group = publish->group;
+  if (!group) return;
   if (!publish->directed) {
-    for (uint32_t i = 0; i < publish->group->slots; i++)
-      receive_as_member(core, publish, &publish->group->members[i]);
+    for (uint32_t i = 0; i < group->slots; i++)
+      receive_as_member(core, publish, group, &group->members[i]);
     return;
   }
   core->publish_serial++;
   for (uint32_t i = 0; i < publish->to_users_count; i++)
-    receive_if_member(core, publish, publish->to_users[i]);
+    receive_if_member(core, publish, group, publish->to_users[i]);
   struct pb_reader reader = pb_reader_of(publish->up.to_user_ids);
   struct pb_field field;
   while (pb_next(&reader, &field))
-    if (field.number == 8 && field.type == PB_BYTES) receive_if_member(core, publish, field.bytes);
+    if (field.number == 8 && field.type == PB_BYTES) receive_if_member(core, publish, group, field.bytes);
 }
 
 /* The sender's side: send box and conversation. */

@@ -244,7 +244,7 @@ static void list_conversations(struct query *query, const struct listing *listin
   uint32_t count = 0;
   for (const struct position *at = query->user->positions; at; at = at->next_of_user)
     count += is_listed(listing, at);
-  const struct position **found = calloc(count + 1, sizeof *found);
+  const struct position **found = calloc(count + 1, sizeof(struct position *));
   if (!found) {
     reply_out_of_memory(query);
     return;
@@ -252,7 +252,7 @@ static void list_conversations(struct query *query, const struct listing *listin
   uint32_t filled = 0;
   for (const struct position *at = query->user->positions; at; at = at->next_of_user)
     if (is_listed(listing, at)) found[filled++] = at;
-  qsort(found, count, sizeof *found, listing->by_sync ? by_sync_time : by_sort_time);
+  qsort(found, count, sizeof(struct position *), listing->by_sync ? by_sync_time : by_sort_time);
   uint32_t shown = count < listing->limit ? count : listing->limit;
   const struct position **page = listing->ascending ? found : found + (count - shown);
   bool fine = true;
