@@ -232,8 +232,7 @@ static struct timespec timespec_of(uint64_t ns) {
 /* Negative when a signal came. */
 static int poll_for(struct loop *loop, uint64_t timeout_ns) {
   struct timespec timeout = timespec_of(earlier(timeout_ns, 3600 * NS_PER_SEC));
-  int count = epoll_pwait2(loop->epoll_fd, loop->batch, BATCH, &timeout, NULL);
-  return count;
+  return epoll_pwait2(loop->epoll_fd, loop->batch, BATCH, &timeout, NULL);
 }
 
 static void record_gap(struct loop_stats *stats, uint64_t gap_ns) {
@@ -258,6 +257,8 @@ static void wait_for_events(struct loop *loop, uint64_t until_ns) {
     loop->now_ns = clock_now_ns();
     uint64_t took_ns = loop->now_ns - now_ns;
     if (!sleeps && took_ns > GAP_NS) record_gap(&loop->stats, took_ns);
+    bool overslept = sleeps && count == 0 && loop->now_ns > sleep_until_ns;
+    if (overslept && loop->now_ns - sleep_until_ns > GAP_NS) record_gap(&loop->stats, loop->now_ns - sleep_until_ns);
     bool waited = sleeps ? !loop->batch_count || took_ns > ASKING_NS : !loop->batch_count;
     if (waited) loop->stats.waited_ns += took_ns;
     if (count != 0 || loop->now_ns >= other_ns || loop->now_ns >= pacer_ns) return;

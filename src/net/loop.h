@@ -50,7 +50,7 @@ struct wheel *loop_wheel(struct loop *loop);
 void loop_defer(struct loop *loop, void (*release)(void *memory), void *memory);
 
 /* What the loop saw of its own time, for the verdict: busy share and gaps (the clock jumped by more than 1 ms between
- * two readings of a spin: the hypervisor or another process took the core). */
+ * two readings of a spin, or a sleep lasted that much too long: the hypervisor or another process took the core). */
 struct loop_stats {
   uint64_t turns, events;
   uint64_t busy_ns, waited_ns; /* waited: in epoll_wait; spinning counts as waited */

@@ -180,8 +180,8 @@ static bool unblock(struct stream *stream) {
 uint8_t *stream_reserve(struct stream *stream, size_t len) {
   if (stream->state != STATE_OPEN) return NULL;
   if (!stream->out.cap) stream->out = loop_take_buf(stream->loop);
-  /* What is written already makes room before the buffer grows. */
-  if (stream->out_sent && stream->out.len + len > stream->out.cap) {
+  /* What is written already makes room before the buffer grows, when that moves less than it frees. */
+  if (stream->out_sent > unsent(stream) && stream->out.len + len > stream->out.cap) {
     buf_consume(&stream->out, stream->out_sent);
     stream->out_sent = 0;
   }
