@@ -16,7 +16,7 @@ static int command_version(int argc, char **argv) {
   (void)argc;
   (void)argv;
   printf("muster %s (commit %s%s), report schema %d, %s\n", MUSTER_VERSION, MUSTER_COMMIT,
-      MUSTER_DIRTY ? ", with changes" : "", REPORT_SCHEMA_VERSION, "compiler " __VERSION__);
+      MUSTER_DIRTY ? ", modified" : "", REPORT_SCHEMA_VERSION, "compiler " __VERSION__);
   return finish_stdout(EXIT_VALID);
 }
 

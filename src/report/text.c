@@ -11,8 +11,8 @@
 #define WORKER_ROWS 16
 
 static void write_head(FILE *file, const struct report *r) {
-  page_text(file, "muster", "%s (%s%s), run %s, %s", MUSTER_VERSION, MUSTER_COMMIT,
-      MUSTER_DIRTY ? ", with changes" : "", r->run_id, r->started_at);
+  page_text(file, "muster", "%s (%s%s), run %s, %s", MUSTER_VERSION, MUSTER_COMMIT, MUSTER_DIRTY ? ", modified" : "",
+      r->run_id, r->started_at);
 }
 
 static void write_workload(FILE *file, const struct workload *l) {
