@@ -14,6 +14,7 @@
 
 #define LEDGER_REACH_NS (4 * UINT64_C(3600) * NS_PER_SEC)
 #define KERNEL_BYTES_PER_END 4300 /* slab of one end of an idle TCP connection */
+#define EMBEDDED_DESCRIPTORS 128  /* of the embedded server beside its connections */
 #define MEMORY_SHARE 0.9          /* of what is available */
 #define GIB (1024.0 * 1024 * 1024)
 
@@ -91,6 +92,12 @@ static enum status check_descriptors(const struct workload *w, struct err *err) 
   if (limit.rlim_max <= WORKER_DESCRIPTORS) {
     return err_set(err, STATUS_USAGE, "only %llu open files are allowed: raise the hard limit (ulimit -Hn)",
         (unsigned long long)limit.rlim_max);
+  }
+  if (!w->target && w->clients + EMBEDDED_DESCRIPTORS > limit.rlim_max) {
+    return err_set(err, STATUS_USAGE,
+        "the embedded musterd holds all %u connections in one process, but only %llu open files are allowed: lower "
+        "--clients, raise the hard limit (ulimit -Hn), or give --target",
+        w->clients, (unsigned long long)limit.rlim_max);
   }
   uint32_t workers = plan_workers(w, limit.rlim_max);
   uint64_t needed = (w->clients + workers - 1) / workers + WORKER_DESCRIPTORS;

@@ -252,6 +252,7 @@ static void on_established(struct client *base) {
   if (worker->plan->run.tls) record(client, CLOCK_CONNECT_TLS, client->connected_ns, client->opened_ns);
   record(client, CLOCK_CONNECT_PROTOCOL, client->opened_ns, now_ns);
   uint64_t tick_ns = driver_of(client)->tick_ns;
+  timer_cancel(loop_wheel(worker->loop), &client->tick);
   /* A random phase, or the keep-alives of all clients would come as one burst. */
   if (tick_ns > 0) timer_arm(loop_wheel(worker->loop), &client->tick, now_ns + 1 + rng_below(&worker->rng, tick_ns));
 }

@@ -323,6 +323,7 @@ static void grace_phase(struct run *run) {
   uint64_t late_ns = clock_now_ns() + WORKER_LAG_NS;
   while (!run->broken && interrupted(run) < 2 && !all_reached(run, WORKER_TRAFFIC_OVER) && clock_now_ns() < late_ns)
     control_turn(run);
+  if (!run->broken && interrupted(run) < 2) kill_workers(run, WORKER_TRAFFIC_OVER);
   run->report->grace_s = seconds_since(started_ns, clock_now_ns());
 }
 

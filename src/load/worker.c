@@ -240,6 +240,8 @@ static void become_worker(void) {
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGSEGV, SIG_DFL); /* a worker that crashes dies, whatever its parent does about its own crashes */
+  signal(SIGBUS, SIG_DFL);
   close_range(3, ~0U, 0);
 }
 

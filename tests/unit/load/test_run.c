@@ -1,0 +1,644 @@
+/* Whole runs against a small server of this test that breaks what it is told to break, in exact numbers: every fault
+ * must come back in the report as just the counter that names it, and nothing else may move. */
+#include "base/clock.h"
+#include "load/run.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* --- a protocol of three records each way --- */
+
+#define PAYLOAD 128
+#define HELLO_BYTES 5      /* 'H' index */
+#define PUBLISH_BYTES 137  /* 'P' token recipient payload */
+#define ACK_BYTES 6        /* 'A' token code */
+#define DELIVERY_BYTES 129 /* 'D' payload; 'E' alone: established */
+#define TO_GROUP UINT32_MAX
+#define CLIENTS 10
+#define REJECTION 7
+
+static struct address server_address;
+
+static enum status prepare(struct driver_run *run, struct err *err) {
+  (void)err;
+  run->address = server_address;
+  return STATUS_OK;
+}
+
+static void release(struct driver_run *run) {
+  (void)run;
+}
+
+static void opened(struct client *client) {
+  uint8_t hello[HELLO_BYTES] = {'H'};
+  memcpy(hello + 1, &client->index, 4);
+  stream_write(&client->stream, hello, sizeof(hello));
+}
+
+/* The length of the record at data, 0 when it is not whole yet, -1 when it is none. */
+static int record_length(const uint8_t *data, size_t len) {
+  int whole = data[0] == 'E' ? 1 : data[0] == 'A' ? ACK_BYTES : data[0] == 'D' ? DELIVERY_BYTES : -1;
+  return whole > 0 && (size_t)whole > len ? 0 : whole;
+}
+
+static size_t received(struct client *client, uint8_t *data, size_t len) {
+  size_t used = 0;
+  while (used < len) {
+    const uint8_t *at = data + used;
+    int whole = record_length(at, len - used);
+    if (whole < 0) {
+      client->hooks->failed(client, CAUSE_PROTOCOL);
+      return 0;
+    }
+    if (whole == 0) break;
+    uint32_t token;
+    memcpy(&token, at + 1, whole == ACK_BYTES ? 4 : 0);
+    if (at[0] == 'E') client->hooks->established(client);
+    if (at[0] == 'A') client->hooks->acked(client, token, at[5]);
+    if (at[0] == 'D') client->hooks->delivered(client, view_of(at + 1, PAYLOAD), false);
+    used += (size_t)whole;
+  }
+  return used;
+}
+
+static enum publish_result publish(struct client *client, const struct publish *publish) {
+  uint8_t *at = stream_reserve(&client->stream, PUBLISH_BYTES);
+  uint32_t recipient = publish->to_group ? TO_GROUP : publish->recipient;
+  if (!at) return PUBLISH_BLOCKED;
+  at[0] = 'P';
+  memcpy(at + 1, &publish->token, 4);
+  memcpy(at + 5, &recipient, 4);
+  payload_write(PAYLOAD_BINARY, at + 9, &publish->payload);
+  stream_commit(&client->stream, PUBLISH_BYTES);
+  return PUBLISH_WRITTEN;
+}
+
+static void nothing(struct client *client) {
+  (void)client;
+}
+
+static const struct driver test_driver = {
+    .name = "test",
+    .schemes = "test",
+    .title = "test protocol",
+    .ack_meaning = "accepted",
+    .delivery = "push",
+    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP,
+    .payload_form = PAYLOAD_BINARY,
+    .payload_min_bytes = PAYLOAD_BINARY_MIN,
+    .outstanding_max = 1000,
+    .prepare = prepare,
+    .release = release,
+    .opened = opened,
+    .received = received,
+    .publish = publish,
+    .closing = nothing,
+    .released = nothing,
+};
+
+/* --- the server --- */
+
+/* Each counts publishes of the measure phase: 0 never, n every n-th. */
+struct faults {
+  uint32_t lose, duplicate, corrupt, reject, reject_but_deliver, no_answer, hold, foreign;
+  int refuse_client; /* closes instead of establishing it; -1: none */
+  bool refuse_all, silent;
+  uint32_t hang_up_at; /* the publish on which its sender's connection is closed */
+};
+
+struct peer {
+  struct stream stream;
+  uint32_t index;
+  bool is_member;
+  uint8_t held[PAYLOAD]; /* goes out behind the next delivery */
+  bool holds;
+};
+
+struct test_server {
+  struct loop *loop;
+  struct listener listener;
+  struct peer *peer[CLIENTS + 64];
+  uint32_t peers;
+  struct peer *client[CLIENTS];
+  struct faults faults;
+  uint32_t measured;
+};
+
+static struct test_server *server; /* of the child process */
+
+static void send_delivery(struct peer *peer, const uint8_t *payload) {
+  uint8_t record[DELIVERY_BYTES] = {'D'};
+  memcpy(record + 1, payload, PAYLOAD);
+  stream_write(&peer->stream, record, sizeof(record));
+}
+
+static bool hits(uint32_t every) {
+  return every > 0 && server->measured > 0 && server->measured % every == 0;
+}
+
+static void deliver_to(struct peer *peer, const uint8_t *payload, bool measured) {
+  const struct faults *faults = &server->faults;
+  uint8_t bytes[PAYLOAD];
+  memcpy(bytes, payload, PAYLOAD);
+  if (!peer || (measured && hits(faults->lose))) return;
+  if (measured && hits(faults->corrupt)) bytes[PAYLOAD - 1] ^= 1;
+  if (measured && hits(faults->hold)) {
+    memcpy(peer->held, bytes, PAYLOAD);
+    peer->holds = true;
+    return;
+  }
+  send_delivery(peer, bytes);
+  if (measured && hits(faults->duplicate)) send_delivery(peer, bytes);
+  if (peer->holds) send_delivery(peer, peer->held);
+  peer->holds = false;
+}
+
+static void send_foreign(struct peer *peer, const struct payload *payload) {
+  uint8_t bytes[PAYLOAD];
+  struct payload other = *payload;
+  other.run_id++;
+  payload_write(PAYLOAD_BINARY, bytes, &other);
+  send_delivery(peer, bytes);
+}
+
+static void on_publish(struct peer *peer, const uint8_t *record) {
+  const struct faults *faults = &server->faults;
+  struct payload payload;
+  uint32_t recipient;
+  memcpy(&recipient, record + 5, 4);
+  payload_read(PAYLOAD_BINARY, record + 9, PAYLOAD, &payload);
+  bool measured = payload.phase == PAYLOAD_MEASURE;
+  if (measured) server->measured++;
+  if (measured && faults->hang_up_at && server->measured == faults->hang_up_at) {
+    server->client[peer->index] = NULL;
+    stream_close(&peer->stream, false);
+    return;
+  }
+  bool rejects = measured && (hits(faults->reject) || hits(faults->reject_but_deliver));
+  uint8_t ack[ACK_BYTES] = {'A'};
+  memcpy(ack + 1, record + 1, 4);
+  ack[5] = rejects ? REJECTION : 0;
+  if (!(measured && hits(faults->no_answer))) stream_write(&peer->stream, ack, sizeof(ack));
+  if (measured && hits(faults->reject)) return;
+  for (uint32_t i = 0; i < CLIENTS; i++) {
+    bool addressed = recipient == TO_GROUP ? i != peer->index : i == recipient;
+    if (addressed) deliver_to(server->client[i], record + 9, measured);
+  }
+  if (measured && hits(faults->foreign)) send_foreign(peer, &payload);
+}
+
+static void on_hello(struct peer *peer, const uint8_t *record) {
+  memcpy(&peer->index, record + 1, 4);
+  if (server->faults.silent) return;
+  if (server->faults.refuse_all || (int)peer->index == server->faults.refuse_client) {
+    stream_close(&peer->stream, false);
+    return;
+  }
+  peer->is_member = true;
+  server->client[peer->index] = peer;
+  stream_write(&peer->stream, "E", 1);
+}
+
+static size_t server_received(struct stream *stream, uint8_t *data, size_t len) {
+  struct peer *peer = (struct peer *)stream;
+  size_t used = 0;
+  while (used < len) {
+    size_t whole = data[used] == 'H' ? HELLO_BYTES : PUBLISH_BYTES;
+    if (len - used < whole) break;
+    if (data[used] == 'H') {
+      on_hello(peer, data + used);
+    } else {
+      on_publish(peer, data + used);
+    }
+    if (!stream_is_open(stream)) return 0;
+    used += whole;
+  }
+  return used;
+}
+
+static void server_opened(struct stream *stream) {
+  (void)stream;
+}
+
+static void server_closed(struct stream *stream, enum stream_end end, int error) {
+  struct peer *peer = (struct peer *)stream;
+  (void)end, (void)error;
+  if (peer->is_member) server->client[peer->index] = NULL;
+}
+
+static const struct stream_ops server_ops = {
+    .opened = server_opened,
+    .received = server_received,
+    .closed = server_closed,
+};
+
+static void on_accepted(struct listener *listener, int fd, const struct address *peer_address) {
+  (void)peer_address;
+  struct peer *peer = calloc(1, sizeof(*peer));
+  server->peer[server->peers++] = peer;
+  stream_accept(&peer->stream, listener->loop, &server_ops, fd, NULL, NULL);
+}
+
+static void serve(const struct faults *faults, int ready) {
+  signal(SIGSEGV, SIG_DFL); /* cmocka's handlers are not for children */
+  server = calloc(1, sizeof(*server));
+  server->faults = *faults;
+  server->listener.accepted = on_accepted;
+  loop_create(&server->loop, NULL);
+  listener_open(&server->listener, server->loop, &server_address, NULL);
+  if (write(ready, &server_address, sizeof(server_address)) != sizeof(server_address)) _exit(1);
+  for (;;)
+    loop_turn(server->loop, clock_now_ns() + NS_PER_SEC);
+}
+
+/* --- the runs --- */
+
+struct trial {
+  struct workload workload;
+  struct faults faults;
+  /* What the progress display does in the measure phase. */
+  int interrupt; /* value to set */
+  bool kill_a_worker, stop_the_server;
+  volatile int interrupted;
+  pid_t server;
+  bool acted;
+  struct report report;
+  struct err err;
+};
+
+static pid_t a_worker(pid_t not_this) {
+  char path[64];
+  int pid, found = 0;
+  snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+  FILE *file = fopen(path, "re");
+  assert_non_null(file);
+  while (fscanf(file, "%d", &pid) == 1) {
+    if (pid != not_this) found = pid;
+  }
+  fclose(file);
+  return found;
+}
+
+static void on_progress(void *context, const struct run_progress *progress) {
+  struct trial *trial = context;
+  if (trial->acted || progress->phase != RUN_MEASURE || progress->phase_elapsed_s < 0.3) return;
+  trial->acted = true;
+  trial->interrupted = trial->interrupt;
+  if (trial->kill_a_worker) kill(a_worker(trial->server), SIGKILL);
+  if (trial->stop_the_server) kill(trial->server, SIGSTOP);
+}
+
+static struct trial *trial_of(enum topology_kind topology) {
+  struct trial *trial = calloc(1, sizeof(*trial));
+  trial->faults.refuse_client = -1;
+  trial->workload = (struct workload){
+      .name = "test",
+      .target = "test://127.0.0.1:1",
+      .topology = topology,
+      .clients = CLIENTS,
+      .senders = 3,
+      .rate_per_sec = 500,
+      .warmup_ns = 200 * NS_PER_MS,
+      .duration_ns = NS_PER_SEC,
+      .grace_ns = 2 * NS_PER_SEC,
+      .setup_deadline_ns = NS_PER_SEC,
+      .connect_deadline_ns = NS_PER_SEC,
+      .ack_timeout_ns = 5 * NS_PER_SEC,
+      .teardown_deadline_ns = 2 * NS_PER_SEC,
+      .payload_bytes = PAYLOAD,
+      .connect_concurrency = 4,
+      .setup_concurrency = 1,
+      .workers = 2,
+      .seed = 1,
+  };
+  return trial;
+}
+
+static enum status carry_out(struct trial *trial) {
+  int ready[2];
+  struct address bound;
+  assert_int_equal(pipe(ready), 0);
+  assert_int_equal(address_resolve("127.0.0.1", 0, &server_address, NULL), STATUS_OK);
+  trial->server = fork();
+  if (trial->server == 0) serve(&trial->faults, ready[1]);
+  assert_int_equal(read(ready[0], &bound, sizeof(bound)), sizeof(bound));
+  server_address = bound;
+  close(ready[0]);
+  close(ready[1]);
+  struct run_options options = {
+      .workload = &trial->workload,
+      .driver = &test_driver,
+      .target = trial->workload.target,
+      .interrupted = &trial->interrupted,
+      .progress = on_progress,
+      .context = trial,
+  };
+  enum status status = run_execute(&options, &trial->report, &trial->err);
+  kill(trial->server, SIGKILL);
+  waitpid(trial->server, NULL, 0);
+  assert_int_equal(a_worker(0), 0); /* no process is left behind */
+  if (status == STATUS_OK) {
+    assert_int_equal(tally_check(&trial->report.measure, true, NULL), STATUS_OK);
+    assert_int_equal(tally_check(&trial->report.warmup, true, NULL), STATUS_OK);
+  }
+  return status;
+}
+
+static void end(struct trial *trial) {
+  report_free(&trial->report);
+  free(trial);
+}
+
+struct wanted {
+  uint64_t attempted, acked, rejected, timed_out, expected, observed, lost, duplicate, reordered, corrupt, unexpected,
+      unacked_delivered;
+};
+
+/* Runs and compares; N publishes to one recipient each, unless said otherwise. */
+static void check(struct trial *trial, const struct wanted *wanted) {
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->connections.established, CLIENTS);
+  assert_int_equal(codes_total(&measure->connections.dropped), 0);
+  assert_int_equal(measure->publishes.scheduled, 500);
+  assert_int_equal(measure->publishes.attempted, wanted->attempted);
+  assert_int_equal(measure->publishes.acked, wanted->acked);
+  assert_int_equal(codes_total(&measure->publishes.rejected), wanted->rejected);
+  assert_int_equal(codes_total(&measure->publishes.timed_out), wanted->timed_out);
+  assert_int_equal(measure->deliveries.expected, wanted->expected);
+  assert_int_equal(measure->deliveries.observed, wanted->observed);
+  assert_int_equal(measure->deliveries.lost, wanted->lost);
+  assert_int_equal(measure->deliveries.duplicate, wanted->duplicate);
+  assert_int_equal(measure->deliveries.reordered, wanted->reordered);
+  assert_int_equal(measure->deliveries.corrupt, wanted->corrupt);
+  assert_int_equal(measure->deliveries.unexpected, wanted->unexpected);
+  assert_int_equal(measure->deliveries.unacked_delivered, wanted->unacked_delivered);
+  const struct tally *warmup = &trial->report.warmup;
+  assert_int_equal(warmup->publishes.acked, 100);
+  assert_int_equal(warmup->deliveries.observed, warmup->deliveries.expected);
+  end(trial);
+}
+
+static void test_clean_ring(void **state) {
+  (void)state;
+  check(trial_of(TOPOLOGY_RING), &(struct wanted){.attempted = 500, .acked = 500, .expected = 500, .observed = 500});
+}
+
+static void test_clean_group(void **state) {
+  (void)state;
+  check(trial_of(TOPOLOGY_GROUP), &(struct wanted){.attempted = 500, .acked = 500, .expected = 4500, .observed = 4500});
+}
+
+static void test_loss(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.lose = 10;
+  check(trial, &(struct wanted){.attempted = 500, .acked = 500, .expected = 500, .observed = 450, .lost = 50});
+}
+
+static void test_loss_in_a_group(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_GROUP);
+  trial->faults.lose = 100;
+  check(trial, &(struct wanted){.attempted = 500, .acked = 500, .expected = 4500, .observed = 4455, .lost = 45});
+}
+
+static void test_duplicates(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.duplicate = 25;
+  check(trial, &(struct wanted){.attempted = 500, .acked = 500, .expected = 500, .observed = 500, .duplicate = 20});
+}
+
+static void test_corruption(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.corrupt = 50;
+  check(trial,
+      &(struct wanted){.attempted = 500, .acked = 500, .expected = 500, .observed = 490, .lost = 10, .corrupt = 10});
+}
+
+static void test_reordering(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.hold = 60; /* the last held one, the 480th, still has a follower */
+  check(trial, &(struct wanted){.attempted = 500, .acked = 500, .expected = 500, .observed = 500, .reordered = 8});
+}
+
+static void test_rejections(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.reject = 5;
+  check(trial, &(struct wanted){.attempted = 500, .acked = 400, .rejected = 100, .expected = 400, .observed = 400});
+}
+
+static void test_delivered_though_rejected(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.reject_but_deliver = 5;
+  check(trial,
+      &(struct wanted){
+          .attempted = 500, .acked = 400, .rejected = 100, .expected = 400, .observed = 400, .unacked_delivered = 100});
+}
+
+static void test_no_answers(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.no_answer = 20;
+  trial->workload.ack_timeout_ns = NS_PER_SEC;
+  check(trial,
+      &(struct wanted){
+          .attempted = 500, .acked = 475, .timed_out = 25, .expected = 475, .observed = 475, .unacked_delivered = 25});
+}
+
+static void test_foreign_messages(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.foreign = 50;
+  check(trial, &(struct wanted){.attempted = 500, .acked = 500, .expected = 500, .observed = 500, .unexpected = 10});
+}
+
+static uint64_t count_of(const struct codes *codes, int32_t code) {
+  for (uint32_t i = 0; i < codes->used; i++) {
+    if (codes->entry[i].code == code) return codes->entry[i].count;
+  }
+  return 0;
+}
+
+static void test_partial_population_gets_no_traffic(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.refuse_client = 4;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->connections.attempted, CLIENTS);
+  assert_int_equal(measure->connections.established, CLIENTS - 1);
+  assert_int_equal(count_of(&measure->connections.failed, CAUSE_CLOSED_EARLY), 1);
+  assert_int_equal(measure->publishes.scheduled, 0);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  end(trial);
+}
+
+static void test_accepted_partial_population(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.refuse_client = 4;
+  trial->workload.allow_partial = true;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->publishes.scheduled, 500);
+  assert_int_equal(count_of(&measure->publishes.unsent, CAUSE_NOT_CONNECTED), 50);
+  assert_int_equal(measure->publishes.acked, 450);
+  assert_int_equal(measure->deliveries.expected, 400); /* nobody expects what goes to client 4 */
+  assert_int_equal(measure->deliveries.observed, 400);
+  end(trial);
+}
+
+static void test_nobody_is_let_in(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.refuse_all = true;
+  assert_int_equal(carry_out(trial), STATUS_UNREACHABLE);
+  assert_non_null(strstr(trial->err.text, "closed_early"));
+  end(trial);
+}
+
+static void test_silent_server(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.silent = true;
+  assert_int_equal(carry_out(trial), STATUS_UNREACHABLE);
+  assert_non_null(strstr(trial->err.text, "connect_timeout"));
+  end(trial);
+}
+
+static void test_dropped_connection(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.hang_up_at = 100;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(codes_total(&measure->connections.dropped), 1);
+  assert_int_equal(measure->publishes.scheduled, 500);
+  assert_true(count_of(&measure->publishes.timed_out, CAUSE_CONNECTION_LOST) >= 1);
+  assert_true(count_of(&measure->publishes.unsent, CAUSE_NOT_CONNECTED) >= 38);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  end(trial);
+}
+
+static void test_stopped_server_is_reported(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->stop_the_server = true;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_true(trial->acted);
+  assert_int_equal(measure->publishes.scheduled, 500); /* the schedule takes no notice */
+  assert_int_equal(measure->publishes.attempted, 500);
+  assert_true(count_of(&measure->publishes.timed_out, CAUSE_NO_ANSWER) > 0);
+  end(trial);
+}
+
+static void test_interrupted_run_reports(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->interrupt = 1;
+  trial->workload.duration_ns = 60 * NS_PER_SEC;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report *report = &trial->report;
+  assert_true(report->interrupted);
+  assert_true(report->measure_s > 0.2 && report->measure_s < 30);
+  assert_true(report->measure.publishes.acked > 0);
+  assert_int_equal(report->measure.deliveries.lost, 0);
+  assert_int_equal(report->seconds, (uint32_t)report->measure_s + 1);
+  end(trial);
+}
+
+static void test_given_up_run_ends(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->interrupt = 2;
+  trial->workload.duration_ns = 60 * NS_PER_SEC;
+  assert_int_equal(carry_out(trial), STATUS_OK); /* something was measured */
+  assert_true(trial->report.interrupted);
+  end(trial);
+}
+
+static void test_dead_worker_is_reported(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->kill_a_worker = true;
+  trial->workload.duration_ns = 60 * NS_PER_SEC;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report *report = &trial->report;
+  assert_true(report->measure_s < 30);
+  assert_int_equal(report->worker[0].died + report->worker[1].died, 1);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  end(trial);
+}
+
+static void test_seconds_add_up(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_GROUP);
+  trial->workload.duration_ns = 2500 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report *report = &trial->report;
+  assert_int_equal(report->seconds, 3);
+  uint64_t scheduled = 0, acked = 0, delivered = 0, ack_samples = 0;
+  for (uint32_t s = 0; s < report->seconds; s++) {
+    scheduled += report->second[s].scheduled;
+    acked += report->second[s].acked;
+    delivered += report->second[s].delivered;
+    ack_samples += report->second[s].ack.count;
+  }
+  assert_int_equal(report->second[0].scheduled, 500);
+  assert_int_equal(scheduled, 1250);
+  assert_int_equal(acked, report->measure.publishes.acked);
+  assert_int_equal(delivered, report->measure.deliveries.observed);
+  assert_int_equal(ack_samples, report->clock[CLOCK_ACK]->count);
+  assert_int_equal(report->clock[CLOCK_FANOUT_COMPLETE]->count, 1250);
+  assert_int_equal(report->clock[CLOCK_SCHEDULE_LAG]->count, 1250);
+  assert_int_equal(report->clock[CLOCK_CONNECT]->count, CLIENTS);
+  assert_null(report->clock[CLOCK_CONNECT_TLS]);
+  end(trial);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_clean_ring),
+      cmocka_unit_test(test_clean_group),
+      cmocka_unit_test(test_loss),
+      cmocka_unit_test(test_loss_in_a_group),
+      cmocka_unit_test(test_duplicates),
+      cmocka_unit_test(test_corruption),
+      cmocka_unit_test(test_reordering),
+      cmocka_unit_test(test_rejections),
+      cmocka_unit_test(test_delivered_though_rejected),
+      cmocka_unit_test(test_no_answers),
+      cmocka_unit_test(test_foreign_messages),
+      cmocka_unit_test(test_partial_population_gets_no_traffic),
+      cmocka_unit_test(test_accepted_partial_population),
+      cmocka_unit_test(test_nobody_is_let_in),
+      cmocka_unit_test(test_silent_server),
+      cmocka_unit_test(test_dropped_connection),
+      cmocka_unit_test(test_stopped_server_is_reported),
+      cmocka_unit_test(test_interrupted_run_reports),
+      cmocka_unit_test(test_given_up_run_ends),
+      cmocka_unit_test(test_dead_worker_is_reported),
+      cmocka_unit_test(test_seconds_add_up),
+  };
+  return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}
