@@ -282,8 +282,10 @@ static void write_all_behind(struct core *core) {
   store_put_checkpoint(core->store, core->checkpoint);
 }
 
-/* Gives back the memory of inboxes whose entries have passed the window, a part of the users at a time. */
+/* Once a second: gives back the memory of inboxes whose entries have passed the window, for a part of the users. */
 static void sweep(struct core *core) {
+  if (core->now_ms - core->swept_ms < TICK_MS) return;
+  core->swept_ms = core->now_ms;
   int64_t expired_ms = core->now_ms - OFFLINE_WINDOW_MS;
   for (uint32_t i = core->user_count / 256 + 1; i && core->user_count; i--) {
     core->sweep_at = core->sweep_at % core->user_count + 1;
@@ -368,6 +370,7 @@ static struct request *work(struct core *core, struct request *request) {
     request = next;
   }
   if (!atomic_load_explicit(&core->failed, memory_order_relaxed)) {
+    sweep(core);
     write_behind(core, POSITIONS_IN_BATCH, false);
     commit_batch(core);
   }

@@ -42,7 +42,8 @@ void core_post_logout(struct core *core, struct session_ref session);
 void core_post_unseen(struct core *core, struct session_ref session);
 
 /* A Publish or a Query of a logged-in session, topic and data as they came. Answers: OUT_PUBLISH_ACK, OUT_QUERY_ACK.
- * STATUS_MEMORY: the core's queue is full (the gateway stops reading and tries again). */
+ * STATUS_MEMORY: the core's queue is full (the gateway stops reading and tries again). All posts and core_call:
+ * STATUS_IO once the core has failed, STATUS_INTERRUPTED once it is being stopped. */
 enum status core_post_publish(struct core *core, struct session_ref session, int32_t index, struct view topic,
     struct view target, struct view data);
 enum status core_post_query(struct core *core, struct session_ref session, int32_t index, struct view topic,
@@ -107,7 +108,8 @@ void gateway_port_close(struct gateway_port *port);
 struct out *gateway_port_take(struct gateway_port *port);
 
 /* ---- What API threads call: runs fn(core, argument) on the core thread and waits until its writes are committed.
- * fn returns a code of the fact sheet's appendix A. STATUS_TIMEOUT after 5 s (JUGGLE_API_TIMEOUT for the client). ----
+ * fn returns a code of the fact sheet's appendix A. STATUS_TIMEOUT when fn has not begun within 5 s (it then never
+ * runs; JUGGLE_API_TIMEOUT for the client). ----
  */
 enum status core_call(
     struct core *core, int32_t (*fn)(struct core *core, void *argument), void *argument, int32_t *code);

@@ -18,6 +18,10 @@ static void put_text(char *out, size_t size, struct view text) {
   out[len] = '\0';
 }
 
+static bool holds_nul(struct view text) {
+  return text.len && memchr(text.data, '\0', text.len);
+}
+
 int32_t core_app_create(struct core *core, struct view app_key, struct view app_secret, struct view name,
     struct core_app *out, bool *created) {
   struct app *app = app_find(core, app_key);
@@ -27,7 +31,7 @@ int32_t core_app_create(struct core *core, struct view app_key, struct view app_
     return JUGGLE_OK;
   }
   struct core_app info = {0};
-  if (!app_key.len || app_key.len > APP_KEY_MAX || app_secret.len >= sizeof info.app_secret)
+  if (!app_key.len || app_key.len > APP_KEY_MAX || holds_nul(app_key) || app_secret.len >= sizeof info.app_secret)
     return JUGGLE_API_BAD_PARAMETER;
   put_text(info.app_key, sizeof info.app_key, app_key);
   put_text(info.name, sizeof info.name, name);
@@ -71,6 +75,7 @@ int32_t core_user_register(
   token[0] = '\0';
   struct app *app = app_find(core, app_key);
   if (!app) return JUGGLE_API_NO_APP;
+  if (holds_nul(user->user_id)) return JUGGLE_API_BAD_PARAMETER; /* its token would name another user */
   struct user *known = user_get(core, app, user->user_id);
   if (!known) return JUGGLE_API_BAD_PARAMETER;
   known->registered = true;

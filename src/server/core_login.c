@@ -19,10 +19,11 @@ struct session *core_session(struct core *core, struct session_ref ref) {
 }
 
 void session_forget(struct core *core, struct session *session) {
-  struct session **link = &session->user->sessions;
-  while (*link != session)
-    link = &(*link)->next;
-  *link = session->next;
+  if (session->previous)
+    session->previous->next = session->next;
+  else
+    session->user->sessions = session->next;
+  if (session->next) session->next->previous = session->previous;
   core->sessions[session->ref.gateway].by_slot[session->ref.slot] = NULL;
   atomic_fetch_sub_explicit(&core->stats.sessions, 1, memory_order_relaxed);
   free(session->device_id);
@@ -63,6 +64,7 @@ static void kick(struct core *core, struct session *session, struct view ext) {
 }
 
 static void kick_others(struct core *core, const struct session *newer) {
+  if (!kicks(newer->platform, newer->platform)) return; /* a user may have many sessions from the web */
   for (struct session *at = newer->user->sessions, *next; at; at = next) {
     next = at->next;
     if (at == newer || !kicks(newer->platform, at->platform)) continue;
@@ -88,6 +90,7 @@ static struct session *session_new(
   *session = (struct session){
       .next = user->sessions, .ref = ref, .user = user, .user_type = user_type, .device_id = device_id};
   memcpy(session->platform, platform, strlen(platform) + 1);
+  if (user->sessions) user->sessions->previous = session;
   user->sessions = session;
   struct session **slot = &core->sessions[ref.gateway].by_slot[ref.slot];
   if (*slot) session_forget(core, *slot); /* its logout was lost, or the client logs in again */
@@ -116,6 +119,7 @@ static int32_t login(struct core *core, const struct request *request, struct us
 }
 
 void login_run(struct core *core, const struct request *request) {
+  if (request->session.gateway >= core->gateways) return;
   struct user *user = NULL;
   int32_t code = login(core, request, &user);
   struct view user_id = code == JUGGLE_OK ? user->key : view_of(NULL, 0);

@@ -78,6 +78,7 @@ static int32_t sync_msgs(struct query *query) {
 struct naming {
   struct view target, sub_channel;
   int64_t channel;
+  bool own_side; /* asks for the user's own position alone, which outlives its membership in a group */
 };
 
 /* Finds the conversation that user means; *out is NULL when it has no messages yet. */
@@ -86,7 +87,8 @@ static int32_t named(struct query *query, const struct naming *naming, struct co
   if (!naming->target.len) return JUGGLE_MSG_PARAMETER;
   if (naming->channel == JUGGLE_GROUP) {
     struct group *group = group_find(query->user->app, naming->target);
-    if (!group || !member_find(query->core, group, query->user)) return JUGGLE_GROUP_NOT_MEMBER;
+    bool may = group && (naming->own_side || member_find(query->core, group, query->user));
+    if (!may) return JUGGLE_GROUP_NOT_MEMBER;
     *out = conversation_of_group(query->core, group, naming->sub_channel, false);
     return JUGGLE_OK;
   }
@@ -220,8 +222,12 @@ static int64_t listing_time(const struct listing *listing, const struct position
   return listing->by_sync ? position->sync_ms : position->sort_ms;
 }
 
+static bool is_dissolved(const struct position *position) {
+  return position->conversation->group && position->conversation->group->dissolved;
+}
+
 static bool is_listed(const struct listing *listing, const struct position *position) {
-  if (position->sort_ms == 0) return false;
+  if (position->sort_ms == 0 || is_dissolved(position)) return false;
   if (listing->channel && listing->channel != position->conversation->channel) return false;
   if (listing->target.len && !view_equal(listing->target, conversation_target(position->conversation, position->user)))
     return false;
@@ -302,7 +308,7 @@ static int32_t sync_convers(struct query *query) {
 }
 
 static int32_t qry_conver(struct query *query) {
-  struct naming naming = {0};
+  struct naming naming = {.own_side = true};
   struct pb_reader reader = pb_reader_of(query->data);
   struct pb_field field;
   while (pb_next(&reader, &field)) {
@@ -383,13 +389,13 @@ static int32_t qry_total_unread_count(struct query *query) {
   if (reader.bad || filter.len > FILTER_MAX) return JUGGLE_MSG_PARAMETER;
   int64_t total = 0;
   for (const struct position *at = query->user->positions; at; at = at->next_of_user)
-    if (unread_count(at) > 0 && passes_filter(filter, at)) total += unread_count(at);
+    if (unread_count(at) > 0 && !is_dissolved(at) && passes_filter(filter, at)) total += unread_count(at);
   if (!emit_uint(query->reply, 1, (uint64_t)total)) reply_out_of_memory(query);
   return JUGGLE_OK;
 }
 
 static int32_t clear_one(struct query *query, struct view bytes) {
-  struct naming naming = {0};
+  struct naming naming = {.own_side = true};
   int64_t read_index = 0;
   struct pb_reader reader = pb_reader_of(bytes);
   struct pb_field field;

@@ -27,7 +27,8 @@ enum {
   SYNC_PAGE = 200,              /* messages of one sync_msgs answer */
   HISTORY_PAGE = 200,           /* most messages of one history answer, and what count <= 0 means */
   PAGE_BYTES = 4 * 1024 * 1024, /* an answer that passes this ends early and unfinished */
-  HISTORY_SCAN = 20000,         /* rows that one filtered history query looks at */
+  HISTORY_SCAN =
+      2000, /* rows that one history query looks at for messages of the wanted types; none among so many: the end */
   CONVERSATION_PAGE = 100,
   QUERY_IDS = 1000, /* ids that one query may name */
   QUERY_TYPES = 32, /* message types that one history query may name */
@@ -67,7 +68,7 @@ struct position {
 };
 
 struct session {
-  struct session *next; /* of the same user */
+  struct session *next, *previous; /* of the same user */
   struct session_ref ref;
   struct user *user;
   int32_t user_type;
@@ -228,7 +229,8 @@ struct core {
   struct position *dirty_first, *dirty_last, *round_last;
   int64_t round_checkpoint, checkpoint;
   uint64_t round_began_ns;
-  uint32_t sweep_at;
+  uint32_t sweep_at; /* the user whose inbox was looked at last */
+  int64_t swept_ms;
 
   struct buf down, reply, recipients, scratch; /* reused */
   struct core_stats stats;

@@ -237,10 +237,18 @@ static void put_meta(struct store *store, const char *name, int64_t value) {
   run(store, PUT_META, "write to");
 }
 
+/* True when a statement that asks for one row has it; a failed read fails the store. Reset it afterwards. */
+static bool one_row(struct store *store, enum statement which) {
+  if (store->failed) return false;
+  int code = sqlite3_step(store->statements[which]);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) fail(store, "read from");
+  return code == SQLITE_ROW;
+}
+
 static int64_t get_meta(struct store *store, const char *name, int64_t otherwise) {
   sqlite3_stmt *statement = store->statements[GET_META];
   bind_text(statement, 1, view_str(name));
-  int64_t value = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : otherwise;
+  int64_t value = one_row(store, GET_META) ? sqlite3_column_int64(statement, 0) : otherwise;
   sqlite3_reset(statement);
   return value;
 }
@@ -300,7 +308,7 @@ static uint32_t walk(struct store *store, enum statement which, store_message_vi
 
 int64_t store_newest_message(struct store *store) {
   sqlite3_stmt *statement = store->statements[NEWEST_MESSAGE];
-  int64_t newest = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+  int64_t newest = one_row(store, NEWEST_MESSAGE) ? sqlite3_column_int64(statement, 0) : 0;
   sqlite3_reset(statement);
   return newest;
 }
@@ -312,7 +320,7 @@ int64_t store_message_before(struct store *store, int64_t at_ms) {
   while (low < high) {
     int64_t middle = low + (high - low + 1) / 2;
     bind_int(statement, 1, middle);
-    bool before = sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int64(statement, 1) < at_ms;
+    bool before = one_row(store, MESSAGE_AT) && sqlite3_column_int64(statement, 1) < at_ms;
     sqlite3_reset(statement);
     if (before)
       low = middle;
@@ -351,7 +359,7 @@ void store_conversation_tail(struct store *store, uint32_t conversation, int64_t
   sqlite3_stmt *statement = store->statements[CONVERSATION_TAIL];
   bind_int(statement, 1, conversation);
   *seq = *time_ms = 0;
-  if (sqlite3_step(statement) == SQLITE_ROW) {
+  if (one_row(store, CONVERSATION_TAIL)) {
     *seq = sqlite3_column_int64(statement, 0);
     *time_ms = sqlite3_column_int64(statement, 1);
   }
@@ -460,6 +468,7 @@ static enum status execute(struct store *store, const char *sql, struct err *err
 
 static enum status check_version(struct store *store, struct err *err) {
   int64_t version = get_meta(store, "schema_version", 0);
+  if (store_failed(store, err)) return STATUS_IO;
   if (version > SCHEMA_VERSION)
     return err_set(err, STATUS_USAGE,
         "%s has schema version %lld, which is newer than this program's %d: use the newer musterd", store->path,

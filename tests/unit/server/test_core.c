@@ -339,6 +339,38 @@ static int32_t dissolve(struct core *core, void *argument) {
   return core_group_dissolve(core, view_str("benchapp"), view_str("grp1"));
 }
 
+static void clear(struct rig *rig, struct session_ref from, const char *self, const char *target, int32_t channel,
+    int64_t read_index) {
+  uint8_t one[128], data[160];
+  uint8_t *at = pb_write_bytes_field(one, 2, view_str(target));
+  at = pb_write_uint_field(at, 3, (uint64_t)channel);
+  at = pb_write_uint_field(at, 7, (uint64_t)read_index);
+  uint8_t *end = pb_write_bytes_field(data, 1, view_of(one, (size_t)(at - one)));
+  struct out *out = rig_query(rig, from, "clear_unread", self, view_of(data, (size_t)(end - data)));
+  assert_int_equal(out->code, JUGGLE_OK);
+  out_free(out);
+}
+
+static void leaving_a_group(void **state) {
+  struct rig *rig = *state;
+  static const char *const members[] = {"alice", "bob", "carol"};
+  struct session_ref alice = rig_user(rig, "alice", 0), bob = rig_user(rig, "bob", 1);
+  struct session_ref carol = rig_user(rig, "carol", 1);
+  rig_make_group(rig, "grp1", members, 3);
+  rig_publish(rig, alice, "g_msg", "grp1", "x", 10, "");
+  int32_t code;
+  assert_int_equal(core_call(rig->core, change_group, NULL, &code), STATUS_OK);
+  /* Bob has left: no history any more, but what he had not read he can still clear. */
+  struct rig_page page;
+  assert_int_equal(rig_history(rig, bob, JUGGLE_GROUP, "grp1", 0, 10, 0, &page), JUGGLE_GROUP_NOT_MEMBER);
+  assert_int_equal(rig_total_unread(rig, bob, "bob"), 1);
+  clear(rig, bob, "bob", "grp1", JUGGLE_GROUP, 0);
+  assert_int_equal(rig_total_unread(rig, bob, "bob"), 0);
+  assert_int_equal(rig_total_unread(rig, carol, "carol"), 1);
+  assert_int_equal(core_call(rig->core, dissolve, NULL, &code), STATUS_OK);
+  assert_int_equal(rig_total_unread(rig, carol, "carol"), 0);
+}
+
 static void group_life(void **state) {
   struct rig *rig = *state;
   static const char *const members[] = {"alice", "bob", "carol"};
@@ -654,18 +686,6 @@ static uint32_t list_conversations(struct rig *rig, struct session_ref from, con
   return found;
 }
 
-static void clear(struct rig *rig, struct session_ref from, const char *self, const char *target, int32_t channel,
-    int64_t read_index) {
-  uint8_t one[128], data[160];
-  uint8_t *at = pb_write_bytes_field(one, 2, view_str(target));
-  at = pb_write_uint_field(at, 3, (uint64_t)channel);
-  at = pb_write_uint_field(at, 7, (uint64_t)read_index);
-  uint8_t *end = pb_write_bytes_field(data, 1, view_of(one, (size_t)(at - one)));
-  struct out *out = rig_query(rig, from, "clear_unread", self, view_of(data, (size_t)(end - data)));
-  assert_int_equal(out->code, JUGGLE_OK);
-  out_free(out);
-}
-
 static void conversations(void **state) {
   struct rig *rig = *state;
   static const char *const members[] = {"alice", "bob"};
@@ -883,6 +903,8 @@ static int32_t check_profile(struct core *core, void *argument) {
   assert_true(view_is(out.ext_fields_json, "{\"k\":\"v\",\"n\":1}"));
   assert_false(core_user_online(core, app, view_str("dave")));
   assert_int_equal(core_user_register(core, view_str("none"), &user, token), JUGGLE_API_NO_APP);
+  user.user_id = view_of("alice\0x", 7);
+  assert_int_equal(core_user_register(core, app, &user, token), JUGGLE_API_BAD_PARAMETER);
   struct core_app stored;
   bool created;
   assert_int_equal(core_app_create(core, app, view_str("ignored"), view_of(NULL, 0), &stored, &created), JUGGLE_OK);
@@ -983,6 +1005,95 @@ static void full_queue_refuses(void **state) {
   assert_int_equal(core_stats(rig->core)->queue_depth, 0);
 }
 
+/* Runs on the core thread after it was given up: must never happen. */
+static int32_t never(struct core *core, void *argument) {
+  (void)core;
+  *(bool *)argument = true;
+  return JUGGLE_OK;
+}
+
+static void a_call_given_up_never_runs(void **state) {
+  struct rig *rig = *state;
+  struct blocker blocker = {.rig = rig};
+  assert_int_equal(pipe(blocker.gate), 0);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, call_block, &blocker), 0);
+  while (core_stats(rig->core)->queue_depth) /* until the blocker has been taken up */
+    usleep(1000);
+  usleep(10000);
+  bool ran = false;
+  int32_t code = 0;
+  enum status status = core_call(rig->core, never, &ran, &code);
+  assert_int_equal(write(blocker.gate[1], "x", 1), 1);
+  void *returned;
+  assert_int_equal(pthread_join(thread, &returned), 0);
+  rig_settle(rig);
+  if (ran) fail_msg("the call ran although it was given up");
+  assert_int_equal(status, STATUS_TIMEOUT);
+  assert_int_equal(code, JUGGLE_API_TIMEOUT);
+  close(blocker.gate[0]);
+  close(blocker.gate[1]);
+}
+
+/* More than the cache holds, so that old ones come out of the store, and answers end early by size. */
+static void big_messages_come_in_small_pages(void **state) {
+  struct rig *rig = *state;
+  enum { COUNT = 80, SIZE = 1000000 };
+  struct session_ref alice = rig_user(rig, "alice", 0), bob = rig_user(rig, "bob", 1);
+  uint8_t *content = malloc(SIZE), *data = malloc(SIZE + 64);
+  assert_non_null(content);
+  assert_non_null(data);
+  memset(content, 'x', SIZE);
+  for (int i = 0; i < COUNT; i++) {
+    memcpy(content, &i, sizeof i);
+    struct juggle_up_msg up = {.msg_type = view_str("t"), .content = view_of(content, SIZE), .flags = 10};
+    uint8_t *end = juggle_write_up_msg(data, &up);
+    assert_int_equal(
+        core_post_publish(rig->core, alice, 1, view_str("p_msg"), view_str("bob"), view_of(data, (size_t)(end - data))),
+        STATUS_OK);
+    assert_int_equal(rig_ack(rig, 0).code, JUGGLE_OK);
+    rig_settle(rig);
+    rig_take(rig, 1);
+    rig_drop_results(rig);
+  }
+  int seen = 0;
+  int64_t cursor_ms = 0;
+  bool finished = false;
+  while (!finished) {
+    struct juggle_sync_request request = {.sync_time_ms = cursor_ms};
+    uint8_t *end = juggle_write_sync_request(data, &request);
+    struct out *out = rig_query(rig, bob, "sync_msgs", "bob", view_of(data, (size_t)(end - data)));
+    assert_int_equal(out->code, JUGGLE_OK);
+    assert_true(out->data_len < 6 * SIZE);
+    struct juggle_set_reader reader = juggle_set_reader_of(out_data(out));
+    struct view raw;
+    while (juggle_set_next(&reader, &raw)) {
+      struct juggle_down_msg down;
+      assert_true(juggle_read_down_msg(raw, &down));
+      assert_int_equal(down.content.len, SIZE);
+      assert_memory_equal(down.content.data, &seen, sizeof seen);
+      cursor_ms = down.msg_time_ms;
+      seen++;
+    }
+    finished = reader.is_finished;
+    out_free(out);
+  }
+  assert_int_equal(seen, COUNT);
+  uint8_t *at = pb_write_bytes_field(data, 1, view_str("alice"));
+  at = pb_write_uint_field(at, 2, JUGGLE_PRIVATE);
+  struct out *out = rig_query(rig, bob, "qry_hismsgs", "alice", view_of(data, (size_t)(at - data)));
+  struct juggle_set_reader reader = juggle_set_reader_of(out_data(out));
+  struct view raw;
+  int shown = 0;
+  while (juggle_set_next(&reader, &raw))
+    shown++;
+  assert_true(shown > 1 && shown < 10);
+  assert_false(reader.is_finished);
+  out_free(out);
+  free(content);
+  free(data);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(login_codes, setup, teardown),
@@ -998,6 +1109,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(admins_may_send_system_messages, setup, teardown),
       cmocka_unit_test_setup_teardown(group_message_reaches_members, setup, teardown),
       cmocka_unit_test_setup_teardown(directed_group_message, setup, teardown),
+      cmocka_unit_test_setup_teardown(leaving_a_group, setup, teardown),
       cmocka_unit_test_setup_teardown(group_life, setup, teardown),
       cmocka_unit_test_setup_teardown(group_size_is_bounded, setup, teardown),
       cmocka_unit_test_setup_teardown(duplicates, setup, teardown),
@@ -1016,6 +1128,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(profiles, setup, teardown),
       cmocka_unit_test_setup_teardown(garbage_gets_an_answer, setup, teardown),
       cmocka_unit_test_setup_teardown(full_queue_refuses, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_call_given_up_never_runs, setup, teardown),
+      cmocka_unit_test_setup_teardown(big_messages_come_in_small_pages, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
