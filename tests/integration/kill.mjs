@@ -16,6 +16,9 @@ async function api(server, path) {
   return body.data;
 }
 
+// The driver names its users after the first half of the run id's digits.
+const userId = (runId, i) => `muster-${/[0-9a-f]{16}$/.exec(runId)[0].slice(0, 8)}-${i}`;
+
 // All stored messages from one user to another, page by page.
 async function stored(server, from, to) {
   let start = 0;
@@ -45,7 +48,7 @@ for (let round = 0; round < 3; round++) {
 
   const again = await startMusterd(['--no-rate-limits'], { data: server.data });
   let total = 0;
-  const users = [...Array(10).keys()].map((i) => `muster-${runId.slice(0, 8)}-${i}`);
+  const users = [...Array(10).keys()].map((i) => userId(runId, i));
   for (let i = 0; i < 10; i++) total += await stored(again, users[i], users[(i + 1) % 10]);
   console.log(`round ${round}: acked ${publishes.acked}, attempted ${publishes.attempted}, stored ${total}`);
   assert.ok(total >= publishes.acked, `acked ${publishes.acked} but stored ${total}`);
@@ -64,7 +67,7 @@ const ended = await server.ended;
 assert.equal(ended.code, 0, `musterd stops cleanly: ${server.err}`);
 const again = await startMusterd(['--no-rate-limits'], { data: server.data });
 let total = 0;
-const users = [...Array(10).keys()].map((i) => `muster-${result.report.run_id.slice(0, 8)}-${i}`);
+const users = [...Array(10).keys()].map((i) => userId(result.report.run_id, i));
 for (let i = 0; i < 10; i++) total += await stored(again, users[i], users[(i + 1) % 10]);
 console.log(`clean stop: acked ${result.report.publishes.acked}, stored ${total}`);
 assert.ok(total >= result.report.publishes.acked);
