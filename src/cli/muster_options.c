@@ -82,6 +82,8 @@ static const struct option options[] = {
         KIND_COUNT, GROUP_LIMITS},
     {"setup-concurrency", "N", "set-up calls in progress at once [10]", AT(workload.setup_concurrency), 1, 1024,
         KIND_COUNT, GROUP_LIMITS},
+    {"setup-timeout", "TIME", "users and groups are made by then [2m]", AT(workload.setup_deadline_ns), 1, HOUR_NS,
+        KIND_DURATION, GROUP_LIMITS},
     {"connect-timeout", "TIME", "all clients are connected by then, or count as failed [30s]",
         AT(workload.connect_deadline_ns), 1, HOUR_NS, KIND_DURATION, GROUP_LIMITS},
     {"ack-timeout", "TIME", "a publish without an answer has timed out [10s]", AT(workload.ack_timeout_ns), 1, HOUR_NS,

@@ -213,7 +213,7 @@ static bool server_is_silent(CURLcode code) {
 static enum status transport_error(const struct setup *setup, const struct call *call, CURLcode code, struct err *err) {
   if (server_is_silent(code)) {
     return err_set(err, STATUS_UNREACHABLE,
-        "%s did not answer in time: is the server alive? (--api-url, --setup-deadline)", setup->api_url);
+        "%s did not answer in time: is the server alive? (--api-url, --setup-timeout)", setup->api_url);
   }
   return err_set(err, STATUS_UNREACHABLE,
       "cannot call the server's API at %s: %s; check that it runs, or give --api-url", setup->api_url,
@@ -253,7 +253,7 @@ static enum status check_time(const struct setup *setup, struct err *err) {
   if (settings->interrupted && *settings->interrupted) return err_set(err, STATUS_INTERRUPTED, "stopped during set-up");
   if (clock_now_ns() < settings->deadline_ns) return STATUS_OK;
   return err_set(err, STATUS_UNREACHABLE,
-      "set-up was not over before its deadline (%u of %u users registered at %s): raise --setup-deadline or "
+      "set-up was not over before its deadline (%u of %u users registered at %s): raise --setup-timeout or "
       "--setup-concurrency",
       setup->registered, settings->clients, setup->api_url);
 }
@@ -427,7 +427,7 @@ static enum status ask_navigator(struct setup *setup, struct err *err) {
   int32_t code;
   if (!read_answer(call, &root, &data, &code)) {
     return err_set(
-        err, STATUS_UNREACHABLE, "%s does not answer like a navigator; check --navigator-url", settings->navigator_url);
+        err, STATUS_UNREACHABLE, "%s does not answer like a navigator; check --navigator", settings->navigator_url);
   }
   const char *server = json_string_value(json_array_get(json_object_get(data, "servers"), 0));
   if (code != JUGGLE_OK || !server) {

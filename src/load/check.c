@@ -166,7 +166,7 @@ enum status run_check(const struct workload *workload, const struct driver *driv
   if (status == STATUS_OK) status = check_rate_limit(workload, driver, err);
   if (status == STATUS_OK) status = check_url(workload, "--target", workload->target, err);
   if (status == STATUS_OK) status = check_url(workload, "--api-url", workload->api_url, err);
-  if (status == STATUS_OK) status = check_url(workload, "--navigator-url", workload->navigator_url, err);
+  if (status == STATUS_OK) status = check_url(workload, "--navigator", workload->navigator_url, err);
   if (status == STATUS_OK) status = check_descriptors(workload, err);
   if (status == STATUS_OK) status = check_ports(workload, err);
   if (status == STATUS_OK) status = check_memory(workload, driver, err);

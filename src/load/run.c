@@ -518,9 +518,9 @@ static const char *mend_connect(int32_t code) {
   case CAUSE_CONNECT_REFUSED:
     return "nothing listens there: is the server running, and is the port right?";
   case CAUSE_CONNECT_TIMEOUT:
-    return "it accepts connections but does not answer in time: is the server alive? (--connect-deadline)";
+    return "it accepts connections but does not answer in time: is the server alive? (--connect-timeout)";
   case CAUSE_TLS:
-    return "the TLS handshake failed: check the certificate, --tls-ca or --tls-insecure, and that the port speaks TLS";
+    return "the TLS handshake failed: check the certificate, --ca-file or --insecure, and that the port speaks TLS";
   case CAUSE_UPGRADE:
     return "it is no WebSocket endpoint of this protocol: check port and path";
   default:

@@ -89,6 +89,17 @@ refused 2 '--navigator.*--allow-non-loopback' \
   run private --target ws://127.0.0.1:9 --navigator http://192.0.2.1 --app-key k
 grep -q not-a-real-secret "$scratch/err" && fail 'the secret is printed'
 
+# What messages below the command line advise must be options.
+call help run
+cases=$((cases - 1))
+advised=$(cd "$(dirname "$0")/../../../src" && grep -hoE '"[^"]*--[a-z][^"]*"' load/*.c driver/*.c net/*.c report/*.c |
+  grep -oE -- '--[a-z][a-z-]+' | sort -u)
+[ -n "$advised" ] || fail 'no message advises an option: the pattern is wrong'
+for option in $advised; do
+  cases=$((cases + 1))
+  says "^  $option( |$)"
+done
+
 echo old >"$scratch/old"
 refused 2 'exists already' run private --output old
 refused 2 'exists already' run private --json old
