@@ -8,8 +8,12 @@ uint64_t clock_now_ns(void) {
   return (uint64_t)now.tv_sec * NS_PER_SEC + (uint64_t)now.tv_nsec;
 }
 
-int64_t clock_wall_ms(void) {
+int64_t clock_wall_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  return (int64_t)now.tv_sec * 1000 + (int64_t)(now.tv_nsec / 1000000);
+  return (int64_t)now.tv_sec * (int64_t)NS_PER_SEC + now.tv_nsec;
+}
+
+int64_t clock_wall_ms(void) {
+  return clock_wall_ns() / (int64_t)NS_PER_MS;
 }

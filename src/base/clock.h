@@ -11,7 +11,8 @@
 /* CLOCK_MONOTONIC in nanoseconds; about 28 ns a call. */
 uint64_t clock_now_ns(void);
 
-/* Unix time in milliseconds, for protocol time stamps only, never for a latency. */
+/* Unix time in milliseconds or nanoseconds, for protocol time stamps only, never for a latency. */
 int64_t clock_wall_ms(void);
+int64_t clock_wall_ns(void);
 
 #endif

@@ -303,7 +303,8 @@ static const char *check_upgrade(const struct http_head *head, int *status) {
   return NULL;
 }
 
-enum status ws_answer_request(const struct http_head *head, char *out, size_t size, size_t *len, struct err *err) {
+enum status ws_answer_request_with(
+    const struct http_head *head, const char *extra, char *out, size_t size, size_t *len, struct err *err) {
   int status;
   const char *wrong = check_upgrade(head, &status);
   int written;
@@ -313,8 +314,8 @@ enum status ws_answer_request(const struct http_head *head, char *out, size_t si
     ws_accept_value((const char *)key.data, key.len, accept);
     written = snprintf(out, size,
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-        "Sec-WebSocket-Accept: %s\r\n\r\n",
-        accept);
+        "Sec-WebSocket-Accept: %s\r\n%s\r\n",
+        accept, extra);
   } else if (status == 426) {
     written = snprintf(out, size,
         "HTTP/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n"
@@ -325,4 +326,8 @@ enum status ws_answer_request(const struct http_head *head, char *out, size_t si
   *len = written > 0 && (size_t)written < size ? (size_t)written : 0;
   if (wrong) return err_set(err, STATUS_PROTOCOL, "no WebSocket upgrade: %s", wrong);
   return *len ? STATUS_OK : err_set(err, STATUS_USAGE, "no room for the WebSocket answer");
+}
+
+enum status ws_answer_request(const struct http_head *head, char *out, size_t size, size_t *len, struct err *err) {
+  return ws_answer_request_with(head, "", out, size, len, err);
 }

@@ -55,5 +55,8 @@ enum status ws_check_response(const struct http_head *head, const char *key, str
 /* Checks a client's request and writes the 101 answer into out (at least 256 bytes), its length into *len. When the
  * request is no valid upgrade, returns STATUS_PROTOCOL and writes the error answer (400 or 426) instead. */
 enum status ws_answer_request(const struct http_head *head, char *out, size_t size, size_t *len, struct err *err);
+/* The same with further whole header lines in the 101, each ending in CRLF, which out must have room for as well. */
+enum status ws_answer_request_with(
+    const struct http_head *head, const char *extra, char *out, size_t size, size_t *len, struct err *err);
 
 #endif

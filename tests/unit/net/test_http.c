@@ -208,6 +208,11 @@ static void test_upgrade_both_ways(void **state) {
   assert_int_equal(check_response(answer, key, &err), STATUS_OK);
   assert_int_equal(check_response(answer, other_key, &err), STATUS_PROTOCOL);
   assert_non_null(strstr(err.text, "Sec-WebSocket-Accept"));
+  assert_int_equal(
+      ws_answer_request_with(&head, "Sec-WebSocket-Protocol: x\r\n", answer, 256, &answer_len, &err), STATUS_OK);
+  answer[answer_len] = 0;
+  assert_int_equal(check_response(answer, key, &err), STATUS_OK);
+  assert_non_null(strstr(answer, "\r\nSec-WebSocket-Protocol: x\r\n\r\n"));
 }
 
 static void test_request_refuses_injection(void **state) {
