@@ -40,6 +40,7 @@ enum option_id {
   OPT_APP_KEY,
   OPT_TLS_CERT,
   OPT_TLS_KEY,
+  OPT_SHOOTOUT,
   OPT_ALLOW_NON_LOOPBACK,
 };
 
@@ -63,6 +64,7 @@ static const struct option long_options[] = {
     {"app-key", required_argument, NULL, OPT_APP_KEY},
     {"tls-cert", required_argument, NULL, OPT_TLS_CERT},
     {"tls-key", required_argument, NULL, OPT_TLS_KEY},
+    {"shootout", required_argument, NULL, OPT_SHOOTOUT},
     {"allow-non-loopback", no_argument, NULL, OPT_ALLOW_NON_LOOPBACK},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -81,7 +83,9 @@ static void print_help(void) {
          "  --navigator-port PORT       navigator (%u)\n"
          "  --ws-port PORT              WebSocket (%u)\n"
          "  --admin-port PORT           admin HTTP API (%u)\n"
-         "  --tls-cert FILE, --tls-key FILE   serve wss with this certificate and key\n\n",
+         "  --tls-cert FILE, --tls-key FILE   serve wss with this certificate and key\n"
+         "  --shootout PORT             also serve websocket-shootout's protocols there: /ws, /json, /binary,\n"
+         "                              /socket/websocket (Phoenix) and /cable (ActionCable); 0 takes a free port\n\n",
       d.bind_host, d.api_port, d.navigator_port, d.ws_port, d.admin_port);
   printf("Storage\n"
          "  --data FOLDER               folder of the store, made when missing (%s)\n"
@@ -186,6 +190,9 @@ static bool take_option(struct options *options, int id, const char *name, const
   case OPT_TLS_KEY:
     config->tls_key = text;
     return true;
+  case OPT_SHOOTOUT:
+    config->shootout = true;
+    return read_port(name, text, &config->shootout_port);
   case OPT_ALLOW_NON_LOOPBACK:
     options->allow_non_loopback = true;
     return true;
@@ -249,10 +256,12 @@ static void print_ready(const struct server_config *config) {
   const char *host = config->bind_host;
   bool literal6 = strchr(host, ':') != NULL;
   const char *open = literal6 ? "[" : "", *close = literal6 ? "]" : "";
-  printf("musterd ready: %s %s%s%s:%u api %s%s%s:%u navigator %s%s%s:%u admin %s%s%s:%u data %s ack %s\n",
+  printf("musterd ready: %s %s%s%s:%u api %s%s%s:%u navigator %s%s%s:%u admin %s%s%s:%u data %s ack %s",
       config->tls_certificate ? "wss" : "ws", open, host, close, config->ws_port, open, host, close, config->api_port,
       open, host, close, config->navigator_port, open, host, close, config->admin_port, config->data_dir,
       config->ack == ACK_DURABLE ? "durable" : "received");
+  if (config->shootout) printf(" shootout %s%s%s:%u", open, host, close, config->shootout_port);
+  putchar('\n');
   fflush(stdout);
 }
 

@@ -10,6 +10,7 @@
 #include "server/navigator.h"
 #include "server/rest.h"
 #include "server/session.h"
+#include "server/shootout.h"
 #include "server/tenants.h"
 
 #include <netinet/in.h>
@@ -33,6 +34,7 @@ struct server {
   struct navigator navigator;
   struct admin admin;
   struct rest *api_service, *navigator_service, *admin_service;
+  struct shootout *shootout; /* NULL unless asked for */
 };
 
 void server_config_defaults(struct server_config *config) {
@@ -147,6 +149,9 @@ enum status server_start(struct server **out, struct server_config *config, stru
       .started_ns = clock_now_ns()};
   if (status == STATUS_OK) status = start_gateways(server, err);
   if (status == STATUS_OK) status = start_http(server, err);
+  if (status == STATUS_OK && config->shootout) {
+    status = shootout_start(&server->shootout, &server->config, &server->config.shootout_port, err);
+  }
   if (status != STATUS_OK) {
     server_stop(server);
     return status;
@@ -165,6 +170,7 @@ static void enter_all(struct server *server, enum gateway_phase phase) {
 
 void server_stop(struct server *server) {
   if (!server) return;
+  shootout_stop(server->shootout);
   rest_stop(server->api_service);
   rest_stop(server->navigator_service);
   rest_stop(server->admin_service);

@@ -33,6 +33,8 @@ struct server_config {
   /* A tenant made at start unless it exists; NULL: none. */
   const char *app_key, *app_secret;
   const char *tls_certificate, *tls_key; /* NULL: plain ws */
+  bool shootout;                         /* serves websocket-shootout's protocols too (server/shootout.h); off */
+  uint16_t shootout_port;                /* 0: a free one */
 };
 
 /* Fills in every default. */
