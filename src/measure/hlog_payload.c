@@ -1,7 +1,7 @@
 /* HdrHistogram V2: one histogram as base64 of zlib of a head and a list of varint counters. All integers are
  * big-endian but the varints. A varint is ZigZag and LEB128 of at most 9 bytes, the ninth with 8 bits; a negative one
  * is a run of that many empty counters. */
-#include "measure/base64.h"
+#include "base/base64.h"
 #include "measure/hlog.h"
 
 #include <limits.h>
@@ -112,8 +112,8 @@ static enum status pack(const uint8_t *inner, size_t inner_len, char **text, str
   }
   put_u32(outer, COOKIE_COMPRESSED);
   put_u32(outer + 4, (uint32_t)packed_len);
-  *text = malloc(base64_text_len(OUTER_BYTES + packed_len) + 1);
-  if (*text) base64_write(*text, outer, OUTER_BYTES + packed_len);
+  *text = malloc(base64_encoded_size(OUTER_BYTES + packed_len) + 1);
+  if (*text) *base64_encode(BASE64_STANDARD, *text, outer, OUTER_BYTES + packed_len) = '\0';
   free(outer);
   return *text ? STATUS_OK : no_memory(err);
 }
@@ -222,8 +222,9 @@ enum status histogram_decode(const char *text, size_t len, struct histogram *out
   uint8_t *outer = malloc(room + INNER_MAX);
   if (!outer) return no_memory(err);
   size_t outer_len = 0;
-  enum status status = base64_read(text, len, outer, &outer_len) ? read_outer(outer, outer_len, outer + room, out, err)
-                                                                 : malformed(err, "it is not base64");
+  enum status status = base64_decode(BASE64_STANDARD, view_of(text, len), outer, &outer_len)
+                           ? read_outer(outer, outer_len, outer + room, out, err)
+                           : malformed(err, "it is not base64");
   free(outer);
   if (status != STATUS_OK) histogram_reset(out);
   return status;

@@ -1,6 +1,6 @@
 #include "wire/juggle_auth.h"
 
-#include "wire/base64.h"
+#include "base/base64.h"
 #include "wire/pb.h"
 
 #include <openssl/err.h>
@@ -58,7 +58,7 @@ enum status juggle_token_make(
   if (status != STATUS_OK) return err_set(err, STATUS_MEMORY, "cannot encrypt a token: OpenSSL is out of memory");
   uint8_t *at = pb_write_bytes_field(wrap, WRAP_APP_KEY, view_str(token->app_key));
   at = pb_write_bytes_field(at, WRAP_VALUE, view_of(encrypted, encrypted_len));
-  *base64url_encode(out, wrap, (size_t)(at - wrap)) = '\0';
+  *base64_encode(BASE64_URL, out, wrap, (size_t)(at - wrap)) = '\0';
   return STATUS_OK;
 }
 

@@ -1,6 +1,6 @@
 #include "wire/payload.h"
 
-#include "wire/base64.h"
+#include "base/base64.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -76,7 +76,7 @@ static void write_text(uint8_t *out, const struct frame *frame, const struct pay
   memcpy(out, frame->prefix, frame->prefix_len);
   memcpy(padding + padding_len, frame->suffix, frame->suffix_len);
   write_header(header, payload, padding, padding_len);
-  base64url_encode((char *)out + frame->prefix_len, header, sizeof header);
+  base64_encode(BASE64_URL, (char *)out + frame->prefix_len, header, sizeof header);
 }
 
 void payload_write(enum payload_form form, uint8_t *out, const struct payload *payload) {

@@ -1,5 +1,5 @@
 // room: measure
-#include "measure/base64.h"
+#include "base/base64.h"
 #include "measure/hlog.h"
 
 #include <stddef.h>
@@ -45,12 +45,12 @@ static void decode(const char *text, size_t len) {
 static void decode_packed(const uint8_t *inner, size_t size) {
   uLongf packed = compressBound(size);
   uint8_t *outer = malloc(8 + packed);
-  char *text = malloc(base64_text_len(8 + packed) + 1);
+  char *text = malloc(base64_encoded_size(8 + packed) + 1);
   if (!outer || !text || compress2(outer + 8, &packed, inner, size, 1) != Z_OK) abort();
   const uint8_t head[8] = {0x1c, 0x84, 0x93, 0x14, (uint8_t)(packed >> 24), (uint8_t)(packed >> 16),
       (uint8_t)(packed >> 8), (uint8_t)packed};
   memcpy(outer, head, sizeof head);
-  base64_write(text, outer, 8 + packed);
+  *base64_encode(BASE64_STANDARD, text, outer, 8 + packed) = '\0';
   decode(text, strlen(text));
   free(text);
   free(outer);

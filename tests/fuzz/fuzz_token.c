@@ -1,6 +1,6 @@
 // room: wire
 /* Token texts, and the bytes of a token value under the right key, which a hostile tenant can choose freely. */
-#include "wire/base64.h"
+#include "base/base64.h"
 #include "wire/juggle_auth.h"
 #include "wire/pb.h"
 
@@ -38,7 +38,7 @@ static void check_encrypted(const uint8_t *data, size_t size) {
   if (EVP_EncryptFinal_ex(context, value + len, &last) != 1) abort();
   EVP_CIPHER_CTX_free(context);
   uint8_t *end = pb_write_bytes_field(wrap, TOKEN_VALUE, view_of(value, (size_t)len + (size_t)last));
-  char *text_end = base64url_encode(text, wrap, (size_t)(end - wrap));
+  char *text_end = base64_encode(BASE64_URL, text, wrap, (size_t)(end - wrap));
   check(view_of(text, (size_t)(text_end - text)));
 }
 

@@ -1,6 +1,6 @@
+#include "base/base64.h"
 #include "base/rng.h"
 #include "unit/wire/vectors.h"
-#include "wire/base64.h"
 #include "wire/juggle_auth.h"
 
 #include <setjmp.h>
@@ -84,7 +84,7 @@ static void assert_refused(const char *text) {
 /* A wrap around a value of the given bytes as a token. */
 static void wrap_token(const char *hex, char *out) {
   struct view wrap = bytes_of_hex(hex);
-  *base64url_encode(out, wrap.data, wrap.len) = '\0';
+  *base64_encode(BASE64_URL, out, wrap.data, wrap.len) = '\0';
   free((void *)wrap.data);
 }
 

@@ -1,6 +1,7 @@
-#include "wire/base64.h"
+#include "base/base64.h"
 
-static const char url_characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+#define COMMON "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+static const char *const characters[] = {[BASE64_URL] = COMMON "-_", [BASE64_STANDARD] = COMMON "+/"};
 
 enum { FOREIGN = 64 };
 
@@ -79,20 +80,21 @@ size_t base64_encoded_size(size_t len) {
   return (len + 2) / 3 * 4;
 }
 
-char *base64url_encode(char *out, const uint8_t *data, size_t len) {
+char *base64_encode(enum base64_alphabet alphabet, char *out, const uint8_t *data, size_t len) {
+  const char *digits = characters[alphabet];
   size_t i = 0;
   for (; i + 3 <= len; i += 3) {
     uint32_t bits = (uint32_t)data[i] << 16 | (uint32_t)data[i + 1] << 8 | data[i + 2];
-    *out++ = url_characters[bits >> 18];
-    *out++ = url_characters[bits >> 12 & 63];
-    *out++ = url_characters[bits >> 6 & 63];
-    *out++ = url_characters[bits & 63];
+    *out++ = digits[bits >> 18];
+    *out++ = digits[bits >> 12 & 63];
+    *out++ = digits[bits >> 6 & 63];
+    *out++ = digits[bits & 63];
   }
   if (i == len) return out;
   uint32_t bits = (uint32_t)data[i] << 16 | (i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0);
-  *out++ = url_characters[bits >> 18];
-  *out++ = url_characters[bits >> 12 & 63];
-  *out++ = i + 1 < len ? url_characters[bits >> 6 & 63] : '=';
+  *out++ = digits[bits >> 18];
+  *out++ = digits[bits >> 12 & 63];
+  *out++ = i + 1 < len ? digits[bits >> 6 & 63] : '=';
   *out++ = '=';
   return out;
 }
