@@ -106,7 +106,7 @@ static bool table_grow(struct juggle_client *state) {
   if (state->table && state->table_used * 2 < state->table_size) return true;
   if (state->table_used >= OUTSTANDING_MAX) return false;
   struct outstanding *old = state->table;
-  uint32_t old_size = state->table_size;
+  uint32_t old_size = old ? state->table_size : 0;
   uint32_t size = old ? old_size * 2 : TABLE_MIN;
   struct outstanding *table = calloc(size, sizeof(*table));
   if (!table) return false;

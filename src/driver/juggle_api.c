@@ -11,7 +11,6 @@
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,13 +58,8 @@ static const char *bracket(const char *host, const char *which) {
   return strchr(host, ':') ? which : "";
 }
 
-/* Text of a URL into out; STATUS_USAGE when it does not fit. */
-__attribute__((format(printf, 4, 5))) static enum status put_url(
-    char *out, size_t size, struct err *err, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int len = vsnprintf(out, size, format, args);
-  va_end(args);
+/* Whether a URL of len characters, as snprintf says, fitted into size bytes. */
+static enum status fitted(int len, size_t size, struct err *err) {
   if (len > 0 && (size_t)len < size) return STATUS_OK;
   return err_set(err, STATUS_USAGE, "the URL is longer than %zu characters: shorten it", size - 1);
 }
@@ -78,9 +72,10 @@ static enum status choose_api_url(struct setup *setup, struct err *err) {
     if (target->port <= 2) {
       return err_set(err, STATUS_USAGE, "no API address follows from %s: give --api-url", settings->target);
     }
-    return put_url(setup->api_url, sizeof(setup->api_url), err, "%s://%s%s%s:%u/apigateway",
-        scheme_has_tls(target) ? "https" : "http", bracket(target->host, "["), target->host, bracket(target->host, "]"),
-        target->port - 2U);
+    return fitted(snprintf(setup->api_url, sizeof(setup->api_url), "%s://%s%s%s:%u/apigateway",
+                      scheme_has_tls(target) ? "https" : "http", bracket(target->host, "["), target->host,
+                      bracket(target->host, "]"), target->port - 2U),
+        sizeof(setup->api_url), err);
   }
   enum status status = url_parse(settings->api_url, &api, err);
   if (status != STATUS_OK) return err_prefix(err, "--api-url");
@@ -91,8 +86,9 @@ static enum status choose_api_url(struct setup *setup, struct err *err) {
   while (len > 0 && settings->api_url[len - 1] == '/')
     len--;
   bool bare = api.path[0] == '\0' || strcmp(api.path, "/") == 0;
-  return put_url(
-      setup->api_url, sizeof(setup->api_url), err, "%.*s%s", (int)len, settings->api_url, bare ? "/apigateway" : "");
+  return fitted(snprintf(setup->api_url, sizeof(setup->api_url), "%.*s%s", (int)len, settings->api_url,
+                    bare ? "/apigateway" : ""),
+      sizeof(setup->api_url), err);
 }
 
 /* --- one call --- */
@@ -182,7 +178,8 @@ static enum status call_post(struct setup *setup, struct call *call, const char 
       !add_header(call, "Expect", "")) {
     return out_of_memory(err);
   }
-  enum status status = put_url(call->url, sizeof(call->url), err, "%s%s", setup->api_url, path);
+  enum status status =
+      fitted(snprintf(call->url, sizeof(call->url), "%s%s", setup->api_url, path), sizeof(call->url), err);
   if (status != STATUS_OK) return status;
   call_options(call, &setup->run->settings, CALL_TIMEOUT_MS);
   if (curl_multi_add_handle(setup->multi, call->easy) != CURLM_OK) return out_of_memory(err);
@@ -387,8 +384,9 @@ static void read_version(struct setup *setup) {
   const struct url *url = &run->settings.url;
   struct call *call = &setup->calls[0];
   call_reset(call);
-  if (put_url(call->url, sizeof(call->url), NULL, "%s://%s%s%s:%u/version", scheme_has_tls(url) ? "https" : "http",
-          bracket(url->host, "["), url->host, bracket(url->host, "]"), (unsigned)url->port) != STATUS_OK) {
+  if (fitted(snprintf(call->url, sizeof(call->url), "%s://%s%s%s:%u/version", scheme_has_tls(url) ? "https" : "http",
+                 bracket(url->host, "["), url->host, bracket(url->host, "]"), (unsigned)url->port),
+          sizeof(call->url), NULL) != STATUS_OK) {
     return;
   }
   call_options(call, &run->settings, VERSION_TIMEOUT_MS);
@@ -415,7 +413,8 @@ static enum status ask_navigator(struct setup *setup, struct err *err) {
   while (len > 0 && settings->navigator_url[len - 1] == '/')
     len--;
   enum status status =
-      put_url(call->url, sizeof(call->url), err, "%.*s/navigator/general", len, settings->navigator_url);
+      fitted(snprintf(call->url, sizeof(call->url), "%.*s/navigator/general", len, settings->navigator_url),
+          sizeof(call->url), err);
   if (status != STATUS_OK) return status;
   call_options(call, settings, CALL_TIMEOUT_MS);
   CURLcode result = curl_easy_perform(call->easy);
