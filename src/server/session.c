@@ -111,7 +111,6 @@ static uint64_t slow_check_ns(const struct session *session) {
 void session_arm(struct session *session) {
   uint64_t due = session->deadline_ns;
   if (session->state == SESSION_OPEN) {
-    due = session->ping_ns;
     if (session->moved_ns) due = earlier(due, now_of(session) + slow_check_ns(session));
     if (session->pauses & PAUSE_CORE) due = earlier(due, now_of(session) + RETRY_NS);
   }
@@ -149,8 +148,8 @@ static bool check_input(struct session *session) {
 
 static void ping_if_due(struct session *session) {
   uint64_t now = now_of(session);
-  if (now < session->ping_ns) return;
-  session->ping_ns = now + (uint64_t)session->gateway->config->ping_interval_ms * NS_PER_MS;
+  if (now < session->deadline_ns) return;
+  session->deadline_ns = now + (uint64_t)session->gateway->config->ping_interval_ms * NS_PER_MS;
   if (stream_pending(&session->stream)) return;
   uint8_t frame[131];
   session_write_raw(session, frame, ws_write_control(frame, WS_PING, NULL, 0, NULL));
@@ -342,7 +341,7 @@ static void open_session(struct session *session, struct view user_id) {
   session->user_id[user_id.len] = '\0';
   session->user_id_len = (uint16_t)user_id.len;
   uint64_t interval = (uint64_t)session->gateway->config->ping_interval_ms * NS_PER_MS;
-  session->ping_ns = now_of(session) + interval / 2 + rng_below(&session->gateway->rng, interval / 2 + 1);
+  session->deadline_ns = now_of(session) + interval / 2 + rng_below(&session->gateway->rng, interval / 2 + 1);
   session->next_index = 1;
   session->ws.max_message_bytes = session->gateway->config->message_max_bytes;
   session->state = SESSION_OPEN;

@@ -59,8 +59,7 @@ struct session {
   struct juggle_key key;
   struct limiter limiter;
   uint64_t input_ns;    /* of the last data frame or Pong */
-  uint64_t deadline_ns; /* HTTP to LOGGING_IN: of the login; CLOSING: of the close */
-  uint64_t ping_ns;     /* when the next Ping is due */
+  uint64_t deadline_ns; /* HTTP to LOGGING_IN: of the login; OPEN: the next Ping; CLOSING: of the close */
   uint64_t moved_ns;    /* when output last moved, while the socket is blocked */
   uint64_t written;     /* bytes ever given to the stream */
   uint64_t moved;       /* bytes that had left it at moved_ns */

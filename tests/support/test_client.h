@@ -316,6 +316,17 @@ static inline bool test_closed(struct test_client *it) {
   }
 }
 
+/* The next frame that is no notice: the server may repeat one when a second has passed. */
+static inline void test_expect_past_notices(struct test_client *it, int32_t cmd, struct test_frame *frame) {
+  struct juggle_request request;
+  do {
+    if (!test_receive(it, frame)) fail_msg("connection ended where command %d was expected", cmd);
+    if (frame->envelope.cmd != JUGGLE_PUBLISH) break;
+    assert_true(juggle_read_request(frame->body, &request));
+  } while (view_is(request.topic, "ntf"));
+  assert_int_equal(frame->envelope.cmd, cmd);
+}
+
 static inline void test_send_connect(struct test_client *it, const char *token, const char *platform) {
   struct juggle_connect connect = {.proto_id = view_str("jug9le1m"),
       .sdk_version = view_str("1.0.1"),
@@ -431,7 +442,7 @@ static inline void test_send_sync(struct test_client *it, int32_t index, const c
 /* Number of messages in the answer; *newest_ms is raised to the newest time in it. */
 static inline uint32_t test_expect_sync(struct test_client *it, bool *finished, int64_t *newest_ms) {
   struct test_frame frame;
-  test_expect(it, JUGGLE_QUERY_ACK, &frame);
+  test_expect_past_notices(it, JUGGLE_QUERY_ACK, &frame);
   struct juggle_query_ack ack;
   assert_true(juggle_read_query_ack(frame.body, &ack));
   assert_int_equal(ack.code, 0);
@@ -449,11 +460,11 @@ static inline uint32_t test_expect_sync(struct test_client *it, bool *finished, 
   return count;
 }
 
-/* Proves that nothing of the server's lies between: a Ping of ours is answered before anything else. */
+/* A Ping of ours is answered before anything else but a repeated notice comes. */
 static inline void test_expect_silence(struct test_client *it) {
   test_send_hex(it, "080110081801");
   struct test_frame frame;
-  test_expect(it, JUGGLE_PONG, &frame);
+  test_expect_past_notices(it, JUGGLE_PONG, &frame);
 }
 
 #endif
