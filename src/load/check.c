@@ -78,8 +78,7 @@ static bool is_loopback(const char *host) {
 static enum status check_url(const struct workload *w, const char *option, const char *text, struct err *err) {
   struct url url;
   if (!text) return STATUS_OK;
-  enum status status = url_parse(text, &url, err);
-  if (status != STATUS_OK) return err_prefix(err, "%s", option);
+  if (url_parse(text, &url, err) != STATUS_OK) return err ? err_prefix(err, "%s", option) : STATUS_USAGE;
   if (w->allow_non_loopback || is_loopback(url.host)) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
       "%s: %s is not this machine; load goes elsewhere only with --allow-non-loopback, and only where you may", option,

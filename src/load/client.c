@@ -139,9 +139,8 @@ static bool send_next(struct load_client *client, enum traffic_phase phase, uint
   uint64_t scheduled_ns = client->worker->control->start_ns[phase] + offset_ns;
   bool to_group = plan->topology.kind == TOPOLOGY_GROUP;
   struct publish publish = {
-      .to_group = to_group,
+      .to = to_group ? PUBLISH_TO_GROUP : PUBLISH_TO_CLIENT,
       .recipient = to_group ? 0 : topology_neighbour(&plan->topology, client->base.index),
-      .token = sequence << 1 | (uint32_t)phase,
       .payload =
           {
               .run_id = plan->run.settings.run_id,
@@ -153,6 +152,7 @@ static bool send_next(struct load_client *client, enum traffic_phase phase, uint
               .phase = phase == TRAFFIC_WARM_UP ? PAYLOAD_WARM_UP : PAYLOAD_MEASURE,
           },
   };
+  publish.token = publish_token(&publish.payload);
   if (plan->driver->publish(&client->base, &publish) != PUBLISH_WRITTEN) return false;
   sending->backlog.sent++;
   count_attempt(client, phase, slot_of(client, sequence), scheduled_ns, publish.payload.written_ns);

@@ -523,6 +523,9 @@ static const char *mend_connect(int32_t code) {
     return "the TLS handshake failed: check the certificate, --ca-file or --insecure, and that the port speaks TLS";
   case CAUSE_UPGRADE:
     return "it is no WebSocket endpoint of this protocol: check port and path";
+  case CAUSE_CLOSED_EARLY:
+    return "it closes the connection before the login is through: is it the right port, and ws:// or wss:// as it "
+           "needs?";
   default:
     return "see the code";
   }
@@ -593,6 +596,8 @@ static enum status execute(struct run *run, struct err *err) {
 }
 
 enum status run_execute(const struct run_options *options, struct report *report, struct err *err) {
+  struct err unread;
+  if (!err) err = &unread;
   *report = (struct report){0};
   enum status status = run_check(options->workload, options->driver, err);
   if (status != STATUS_OK) return status;

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "load/client.h"
 #include "load/run.h"
 
 #include <setjmp.h>
@@ -133,6 +134,19 @@ static void test_memory(void **state) {
   refuse(&workload, "GiB");
 }
 
+static void test_idle_client_keeps_to_its_budget(void **state) {
+  (void)state;
+  assert_true(client_stride(&driver_juggle) <= 512);
+}
+
+static void test_bad_url(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.api_url = "http://[";
+  refuse(&workload, "--api-url");
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_USAGE);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_accepts_a_sound_plan),
@@ -143,6 +157,8 @@ int main(void) {
       cmocka_unit_test(test_descriptors),
       cmocka_unit_test(test_embedded_rate_limit),
       cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_idle_client_keeps_to_its_budget),
+      cmocka_unit_test(test_bad_url),
   };
   return cmocka_run_group_tests_name("check", tests, NULL, NULL);
 }

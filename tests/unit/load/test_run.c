@@ -73,7 +73,7 @@ static size_t received(struct client *client, uint8_t *data, size_t len) {
 
 static enum publish_result publish(struct client *client, const struct publish *publish) {
   uint8_t *at = stream_reserve(&client->stream, PUBLISH_BYTES);
-  uint32_t recipient = publish->to_group ? TO_GROUP : publish->recipient;
+  uint32_t recipient = publish->to == PUBLISH_TO_GROUP ? TO_GROUP : publish->recipient;
   if (!at) return PUBLISH_BLOCKED;
   at[0] = 'P';
   memcpy(at + 1, &publish->token, 4);
