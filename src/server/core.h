@@ -182,6 +182,7 @@ int32_t core_history(struct core *core, struct view app_key, int32_t channel, st
 struct core_stats {
   atomic_uint_fast64_t users, sessions, publishes, acks, rejects, fan_out_targets, commits, commit_ns, rows,
       queue_depth, duplicates, sync_queries;
+  atomic_uint_fast64_t online; /* users with a session */
 };
 const struct core_stats *core_stats(const struct core *core);
 

@@ -24,6 +24,7 @@ void session_forget(struct core *core, struct session *session) {
   else
     session->user->sessions = session->next;
   if (session->next) session->next->previous = session->previous;
+  if (!session->user->sessions) atomic_fetch_sub_explicit(&core->stats.online, 1, memory_order_relaxed);
   core->sessions[session->ref.gateway].by_slot[session->ref.slot] = NULL;
   atomic_fetch_sub_explicit(&core->stats.sessions, 1, memory_order_relaxed);
   free(session->device_id);
@@ -90,7 +91,10 @@ static struct session *session_new(
   *session = (struct session){
       .next = user->sessions, .ref = ref, .user = user, .user_type = user_type, .device_id = device_id};
   memcpy(session->platform, platform, strlen(platform) + 1);
-  if (user->sessions) user->sessions->previous = session;
+  if (user->sessions)
+    user->sessions->previous = session;
+  else
+    atomic_fetch_add_explicit(&core->stats.online, 1, memory_order_relaxed);
   user->sessions = session;
   struct session **slot = &core->sessions[ref.gateway].by_slot[ref.slot];
   if (*slot) session_forget(core, *slot); /* its logout was lost, or the client logs in again */

@@ -58,6 +58,7 @@ static const struct counter core_counters[] = {
     CORE_COUNTER(queue_depth),
     CORE_COUNTER(duplicates),
     CORE_COUNTER(sync_queries),
+    CORE_COUNTER(online),
 };
 
 static uint64_t read_counter(const void *stats, size_t offset) {
@@ -105,7 +106,7 @@ static json_t *core_object(const struct metrics_source *source) {
 static json_t *connect_object(const struct metrics_source *source) {
   json_t *object = json_object();
   uint64_t sessions = over_gateways(source, offsetof(struct gateway_stats, sessions));
-  set(object, "online_user_count", read_counter(core_stats(source->core), offsetof(struct core_stats, users)));
+  set(object, "online_user_count", read_counter(core_stats(source->core), offsetof(struct core_stats, online)));
   set(object, "user_connect_count", sessions);
   set(object, "session_connect_count", over_gateways(source, offsetof(struct gateway_stats, connections)));
   return object;

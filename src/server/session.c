@@ -76,7 +76,7 @@ void session_finish(struct session *session) {
 
 void session_pause(struct session *session, enum session_pause why) {
   if (session->pauses == 0) stream_pause(&session->stream);
-  if (!(session->pauses & why)) stat_add(&session->gateway->stats.pauses, 1);
+  if (why != PAUSE_LOGIN && !(session->pauses & why)) stat_add(&session->gateway->stats.pauses, 1);
   session->pauses |= (uint8_t)why;
   if (why == PAUSE_OUTPUT && session->moved_ns == 0) {
     session->moved_ns = now_of(session);

@@ -22,6 +22,17 @@ static int stop(void **state) {
   return 0;
 }
 
+static uint64_t metric(const char *name) {
+  int status;
+  char *text = test_http(server.config.ws_port, "GET", "/metrics", NULL, NULL, &status), pattern[64];
+  snprintf(pattern, sizeof pattern, "\"%s\":", name);
+  const char *at = strstr(text, pattern);
+  assert_non_null(at);
+  uint64_t value = strtoull(at + strlen(pattern), NULL, 10);
+  free(text);
+  return value;
+}
+
 /* ---- Login ---- */
 
 static void login_checks_what_it_is_told(void **state) {
@@ -855,6 +866,31 @@ static void garbage_on_every_port_is_survived(void **state) {
   exchange(true, true, "after");
 }
 
+static void wait_for_metric(const char *name, uint64_t value) {
+  for (int i = 0; i < 500 && metric(name) != value; i++)
+    usleep(10000);
+  assert_int_equal(metric(name), value);
+}
+
+static void metrics_follow_the_sessions(void **state) {
+  (void)state;
+  start(NULL);
+  struct test_client first, second, other;
+  test_login_as(&first, &server, "alice", false);
+  test_login_as(&second, &server, "alice", true);
+  test_login_as(&other, &server, "bob", true);
+  wait_for_metric("online_user_count", 2);
+  wait_for_metric("user_connect_count", 3);
+  test_close(&first);
+  wait_for_metric("user_connect_count", 2);
+  wait_for_metric("online_user_count", 2);
+  test_close(&second);
+  wait_for_metric("online_user_count", 1);
+  test_close(&other);
+  wait_for_metric("online_user_count", 0);
+  wait_for_metric("user_connect_count", 0);
+}
+
 static void half_open_connections_do_no_harm(void **state) {
   (void)state;
   start(short_deadline);
@@ -880,17 +916,6 @@ static void impatient(struct server_config *config) {
   config->session_out_bytes = 64 * 1024;
   config->slow_reader_ms = 400;
   config->ping_interval_ms = 200;
-}
-
-static uint64_t metric(const char *name) {
-  int status;
-  char *text = test_http(server.config.ws_port, "GET", "/metrics", NULL, NULL, &status), pattern[64];
-  snprintf(pattern, sizeof pattern, "\"%s\":", name);
-  const char *at = strstr(text, pattern);
-  assert_non_null(at);
-  uint64_t value = strtoull(at + strlen(pattern), NULL, 10);
-  free(text);
-  return value;
 }
 
 static void slow_reader_is_notified_then_dropped(void **state) {
@@ -1096,6 +1121,7 @@ int main(void) {
       cmocka_unit_test_teardown(limiter_refuses_the_rest_of_a_burst, stop),
       cmocka_unit_test_teardown(disconnect_and_kick_end_a_session, stop),
       cmocka_unit_test_teardown(plain_http_is_answered, stop),
+      cmocka_unit_test_teardown(metrics_follow_the_sessions, stop),
       cmocka_unit_test_teardown(garbage_on_every_port_is_survived, stop),
       cmocka_unit_test_teardown(half_open_connections_do_no_harm, stop),
       cmocka_unit_test_teardown(slow_reader_is_notified_then_dropped, stop),
