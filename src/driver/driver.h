@@ -45,6 +45,7 @@ struct driver_settings {
   uint64_t deadline_ns;            /* absolute: when set-up must be over */
   bool store, count;               /* JuggleIM's message flags */
   bool obfuscate;                  /* JuggleIM's XOR mode */
+  const char *origin;              /* Origin header of the upgrade; NULL: as the driver does by itself */
   bool tls_verify;                 /* of every TLS connection, the set-up API's included */
   const char *tls_ca_file;         /* NULL: the system's */
   const volatile int *interrupted; /* set by a signal: stop soon */
@@ -63,14 +64,26 @@ struct driver_run {
   uint64_t bytes_sent;     /* handed to the transport by this process; counted by the driver */
 };
 
+enum publish_to {
+  PUBLISH_TO_CLIENT, /* privately, to client `recipient` */
+  PUBLISH_TO_GROUP,  /* to the run's one group */
+  PUBLISH_TO_ALL,    /* broadcast: to every connection of the server, the sender's included */
+  PUBLISH_TO_SELF,   /* echo: the sender is the recipient, its delivery the answer; no ACK */
+};
+
 /* A publish as the load room asks for it: where to, and the header that the driver must put into the message
  * with payload_write in its form (payload.written_ns is already stamped). */
 struct publish {
-  bool to_group;      /* else to client `recipient` */
-  uint32_t recipient; /* client index */
-  uint32_t token;     /* comes back in client_acked; unique among the client's outstanding publishes */
+  enum publish_to to;
+  uint32_t recipient; /* client index, of PUBLISH_TO_CLIENT */
+  uint32_t token;     /* publish_token of the payload; comes back in client_acked */
   struct payload payload;
 };
+
+/* Names a publish among those of its sender, so that a driver whose ACK returns the payload keeps no table. */
+static inline uint32_t publish_token(const struct payload *payload) {
+  return payload->sequence << 1 | (payload->phase == PAYLOAD_MEASURE);
+}
 
 enum publish_result {
   PUBLISH_WRITTEN, /* in the connection's buffer */

@@ -314,7 +314,8 @@ static enum publish_result juggle_publish(struct client *client, const struct pu
   if (state->step != STEP_READY || state->table_used >= OUTSTANDING_MAX) return PUBLISH_BLOCKED;
 
   char user[JUGGLE_ID_MAX], uid[CLIENT_UID_LEN];
-  size_t user_len = publish->to_group ? 0 : juggle_user_id(population, publish->recipient, user);
+  bool to_group = publish->to == PUBLISH_TO_GROUP;
+  size_t user_len = to_group ? 0 : juggle_user_id(population, publish->recipient, user);
   write_client_uid(&publish->payload, uid);
   struct juggle_up_msg msg = {
       .msg_type = view_str("jg:text"),
@@ -324,8 +325,8 @@ static enum publish_result juggle_publish(struct client *client, const struct pu
   };
   struct juggle_request request = {
       .index = next_index(state),
-      .topic = view_str(publish->to_group ? "g_msg" : "p_msg"),
-      .target = publish->to_group ? view_str(population->group_id) : view_of(user, user_len),
+      .topic = view_str(to_group ? "g_msg" : "p_msg"),
+      .target = to_group ? view_str(population->group_id) : view_of(user, user_len),
       .data = {NULL, juggle_up_msg_size(&msg)},
   };
   struct frame frame;

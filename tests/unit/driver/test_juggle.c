@@ -362,7 +362,7 @@ static void log_in(struct fixture *f) {
 }
 
 static enum publish_result publish(struct fixture *f, bool to_group, uint32_t token) {
-  struct publish publish = {.to_group = to_group, .recipient = 1, .token = token};
+  struct publish publish = {.to = to_group ? PUBLISH_TO_GROUP : PUBLISH_TO_CLIENT, .recipient = 1, .token = token};
   publish.payload = (struct payload){.run_id = 7,
       .scheduled_ns = 1,
       .written_ns = 2,
