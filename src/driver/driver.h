@@ -154,5 +154,7 @@ const struct driver *driver_find(const char *scheme_or_name);
 const struct driver *const *driver_all(void);
 
 extern const struct driver driver_juggle;
+extern const struct driver driver_shootout_json, driver_shootout_binary, driver_shootout_phoenix,
+    driver_shootout_actioncable;
 
 #endif
