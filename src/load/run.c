@@ -526,8 +526,6 @@ static const char *mend_connect(int32_t code) {
   case CAUSE_CLOSED_EARLY:
     return "it closes the connection before the login is through: is it the right port, and ws:// or wss:// as it "
            "needs?";
-  case CAUSE_CLOSED_EARLY:
-    return "it closes connections before the login is through: check port, path and protocol, and the server's log";
   case CAUSE_PROTOCOL:
     return "what it answers is not this protocol: check that the target's scheme names the server's protocol";
   case CAUSE_CONNECT_ERROR:
