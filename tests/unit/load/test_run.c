@@ -268,7 +268,8 @@ struct trial {
   struct faults faults;
   /* What the progress display does in the measure phase. */
   int interrupt; /* value to set */
-  bool kill_a_worker, stop_the_server;
+  bool kill_a_worker, stop_the_server, resume_the_server;
+  uint32_t outstanding_max; /* 0: the driver's */
   volatile int interrupted;
   pid_t server;
   bool acted;
@@ -291,6 +292,7 @@ static pid_t a_worker(pid_t not_this) {
 
 static void on_progress(void *context, const struct run_progress *progress) {
   struct trial *trial = context;
+  if (trial->acted && trial->resume_the_server && progress->phase_elapsed_s > 0.6) kill(trial->server, SIGCONT);
   if (trial->acted || progress->phase != RUN_MEASURE || progress->phase_elapsed_s < 0.3) return;
   trial->acted = true;
   trial->interrupted = trial->interrupt;
@@ -335,9 +337,11 @@ static enum status carry_out(struct trial *trial) {
   server_address = bound;
   close(ready[0]);
   close(ready[1]);
+  struct driver driver = test_driver;
+  if (trial->outstanding_max > 0) driver.outstanding_max = trial->outstanding_max;
   struct run_options options = {
       .workload = &trial->workload,
-      .driver = &test_driver,
+      .driver = &driver,
       .target = trial->workload.target,
       .interrupted = &trial->interrupted,
       .progress = on_progress,
@@ -551,6 +555,32 @@ static void test_stopped_server_is_reported(void **state) {
   end(trial);
 }
 
+/* A pause of the server with one publish outstanding per sender: what falls due meanwhile waits, keeps its scheduled
+ * time, and leaves in order when the server goes on. */
+static void check_backlog(enum arrivals arrivals) {
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->stop_the_server = trial->resume_the_server = true;
+  trial->outstanding_max = 1;
+  trial->workload.arrivals = arrivals;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  if (arrivals == ARRIVALS_CONSTANT) assert_int_equal(measure->publishes.scheduled, 500);
+  assert_int_equal(measure->publishes.attempted, measure->publishes.scheduled);
+  assert_int_equal(measure->publishes.acked, measure->publishes.scheduled);
+  assert_int_equal(measure->deliveries.observed, measure->publishes.scheduled);
+  assert_int_equal(measure->deliveries.reordered, 0);
+  /* The stall shows in what the user would feel, and not in what the server did for one message. */
+  assert_true(trial->report.clock[CLOCK_SCHEDULE_LAG]->max_ns > (int64_t)(100 * NS_PER_MS));
+  assert_true(trial->report.clock[CLOCK_ACK]->sum_ns > trial->report.clock[CLOCK_ACK_SERVICE]->sum_ns * 2);
+  end(trial);
+}
+
+static void test_backlog_leaves_in_order(void **state) {
+  (void)state;
+  check_backlog(ARRIVALS_CONSTANT);
+  check_backlog(ARRIVALS_POISSON);
+}
+
 static void test_interrupted_run_reports(void **state) {
   (void)state;
   struct trial *trial = trial_of(TOPOLOGY_RING);
@@ -635,6 +665,7 @@ int main(void) {
       cmocka_unit_test(test_silent_server),
       cmocka_unit_test(test_dropped_connection),
       cmocka_unit_test(test_stopped_server_is_reported),
+      cmocka_unit_test(test_backlog_leaves_in_order),
       cmocka_unit_test(test_interrupted_run_reports),
       cmocka_unit_test(test_given_up_run_ends),
       cmocka_unit_test(test_dead_worker_is_reported),
