@@ -361,6 +361,7 @@ static void note_traffic_times(struct run *run) {
 
 static void run_phases(struct run *run) {
   connect_phase(run);
+  run->report->interrupted = interrupted(run) > 0;
   if (goes_on(run) && population_will_do(run)) {
     release_traffic(run);
     traffic_phase(run, TRAFFIC_WARM_UP);
@@ -368,7 +369,7 @@ static void run_phases(struct run *run) {
     run->report->interrupted = interrupted(run) > 0;
     grace_phase(run);
   }
-  if (interrupted(run) > 0) run->report->interrupted = true;
+  if (interrupted(run) >= 2) run->report->interrupted = true; /* 1 cuts neither the grace nor the teardown */
   teardown_phase(run);
   note_traffic_times(run);
   for (uint32_t s = run->seconds_taken; s < run->report->seconds; s++)
