@@ -19,6 +19,6 @@ struct shootout;
 enum status shootout_start(struct shootout **out, const struct server_config *config, uint16_t *port, struct err *err);
 
 /* Stops reading, finishes the fan-outs under way, closes every connection with 1001. NULL is harmless. */
-void shootout_stop(struct shootout *shootout);
+void shootout_stop(struct shootout *house);
 
 #endif

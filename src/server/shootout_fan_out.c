@@ -13,8 +13,8 @@ struct shootout_broadcast {
   atomic_uint pending; /* threads that have not written it yet */
   uint8_t room;
   const uint8_t *frame[2], *result;
-  size_t frame_len[2], result_len;
-  struct shootout_note notes[]; /* one for each thread; the sender's own carries the word that it is done */
+  size_t frame_len[2], result_len, bytes; /* bytes: of all of it */
+  struct shootout_note notes[];           /* one for each thread; the sender's own carries the word that it is done */
 };
 
 static uint8_t opcode_of(enum shootout_protocol protocol) {
@@ -43,7 +43,8 @@ static struct shootout_broadcast *make(
   size_t notes_size = home->house->count * sizeof(struct shootout_note);
   size_t first_len = shootout_frame_size(&first), result_len = shootout_frame_size(&result);
   size_t second_len = phoenix ? shootout_frame_size(&second) : 0;
-  struct shootout_broadcast *broadcast = malloc(sizeof *broadcast + notes_size + first_len + second_len + result_len);
+  size_t bytes = sizeof(struct shootout_broadcast) + notes_size + first_len + second_len + result_len;
+  struct shootout_broadcast *broadcast = malloc(bytes);
   if (!broadcast) return NULL;
   uint8_t *at = (uint8_t *)broadcast->notes + notes_size;
   *broadcast = (struct shootout_broadcast){.sender = sender,
@@ -52,7 +53,8 @@ static struct shootout_broadcast *make(
       .frame = {at, phoenix ? at + first_len : at},
       .frame_len = {first_len, phoenix ? second_len : first_len},
       .result = at + first_len + second_len,
-      .result_len = result_len};
+      .result_len = result_len,
+      .bytes = bytes};
   atomic_init(&broadcast->pending, home->house->count);
   shootout_write_frame(at, protocol, &first);
   if (phoenix) shootout_write_frame(at + first_len, protocol, &second);
@@ -79,7 +81,7 @@ static void post(struct shootout_loop *to, struct shootout_broadcast *broadcast,
 
 static void complete(struct shootout_broadcast *broadcast) {
   struct shootout *house = broadcast->home->house;
-  shootout_result(broadcast->sender, broadcast->result, broadcast->result_len);
+  shootout_result(broadcast->sender, broadcast->bytes, broadcast->result, broadcast->result_len);
   free(broadcast);
   atomic_fetch_sub(&house->in_flight, 1);
 }
@@ -110,6 +112,7 @@ bool shootout_broadcast(
   struct shootout_broadcast *broadcast = make(sender, protocol, request);
   if (!broadcast) return false;
   sender->awaited++;
+  sender->awaited_bytes += broadcast->bytes;
   atomic_fetch_add(&house->in_flight, 1);
   stat_add(&home->stats.broadcasts, 1);
   for (uint32_t i = 0; i < house->count; i++) {

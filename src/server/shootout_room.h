@@ -31,7 +31,7 @@ enum shootout_state { SHOOTOUT_HTTP, SHOOTOUT_OPEN, SHOOTOUT_CLOSING, SHOOTOUT_G
 /* Why reading is paused. */
 enum shootout_pause {
   SHOOTOUT_PAUSE_OUTPUT = 1,  /* output waits */
-  SHOOTOUT_PAUSE_RESULTS = 2, /* too many results are due */
+  SHOOTOUT_PAUSE_RESULTS = 2, /* too much is under way to other threads */
   SHOOTOUT_PAUSE_STOP = 4,
 };
 
@@ -44,12 +44,16 @@ struct shootout_session {
   struct shootout_session *next_member, **member_link; /* of the room; link NULL: no member */
   uint64_t written, moved; /* bytes ever given to the stream; that had left it at moved_ns */
   uint64_t moved_ns;
-  uint32_t awaited; /* broadcasts whose result is due: the memory stays until they are back */
-  uint8_t state;    /* enum shootout_state */
-  uint8_t room;     /* enum shootout_room */
-  uint8_t protocol; /* enum shootout_protocol of its text (or only) frames */
-  uint8_t pauses;   /* set of enum shootout_pause */
+  size_t awaited_bytes; /* that they hold */
+  uint32_t awaited;     /* broadcasts whose result is due: the memory stays until they are back */
+  uint8_t state;        /* enum shootout_state */
+  uint8_t room;         /* enum shootout_room */
+  uint8_t protocol;     /* enum shootout_protocol of its text (or only) frames */
+  uint8_t pauses;       /* set of enum shootout_pause */
 };
+
+/* architecture.md: an idle plain connection costs at most 512 bytes of user space. */
+_Static_assert(sizeof(struct shootout_session) <= 320, "idle session budget");
 
 struct shootout_note {
   struct shootout_note *next;
@@ -105,8 +109,8 @@ void shootout_pause(struct shootout_session *session, enum shootout_pause why);
 /* Gives a finished frame to a session; one whose output would pass its bound is dropped. False when it was not given.
  */
 bool shootout_give(struct shootout_session *session, const uint8_t *frame, size_t len);
-/* A broadcast of this session is done. */
-void shootout_result(struct shootout_session *session, const uint8_t *frame, size_t len);
+/* A broadcast of this session, which held so many bytes, is done: sends the result. */
+void shootout_result(struct shootout_session *session, size_t held_bytes, const uint8_t *frame, size_t len);
 
 /* The counters of all loops as JSON text, cut to size. */
 void shootout_metrics(const struct shootout *house, char *out, size_t size);

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CLOSE_DELAY_NS (50 * NS_PER_MS)
-#define AWAITED_MAX 256
 #define CABLE_PROTOCOL "actioncable-v1-json"
 
 static struct shootout_session *session_of(struct stream *stream) {
@@ -159,15 +159,17 @@ static void write_view(struct shootout_session *session, struct view message) {
   write_text(session, (enum shootout_protocol)session->protocol, &text);
 }
 
-void shootout_result(struct shootout_session *session, const uint8_t *frame, size_t len) {
+void shootout_result(struct shootout_session *session, size_t held_bytes, const uint8_t *frame, size_t len) {
   session->awaited--;
+  session->awaited_bytes -= held_bytes;
   if (session->state == SHOOTOUT_GONE) {
     release_when_done(session);
     return;
   }
   stat_add(&session->loop->stats.results, 1);
   shootout_give(session, frame, len);
-  if (session->state == SHOOTOUT_OPEN && session->awaited <= AWAITED_MAX / 2) resume(session, SHOOTOUT_PAUSE_RESULTS);
+  bool few = session->awaited_bytes <= config_of(session)->session_out_bytes / 2;
+  if (session->state == SHOOTOUT_OPEN && few) resume(session, SHOOTOUT_PAUSE_RESULTS);
 }
 
 /* ---- Messages ---- */
@@ -293,8 +295,9 @@ static void event_received(struct shootout_session *session, const struct ws_eve
 
 /* Reads no further while answers pile up. */
 static void hold_back(struct shootout_session *session) {
-  if (session->awaited >= AWAITED_MAX) shootout_pause(session, SHOOTOUT_PAUSE_RESULTS);
-  if (stream_pending(&session->stream) <= config_of(session)->session_out_bytes / 2) return;
+  size_t limit = config_of(session)->session_out_bytes / 2;
+  if (session->awaited_bytes > limit) shootout_pause(session, SHOOTOUT_PAUSE_RESULTS);
+  if (stream_pending(&session->stream) <= limit) return;
   if (!stream_blocked(&session->stream)) stream_flush(&session->stream);
   if (stream_blocked(&session->stream)) shootout_pause(session, SHOOTOUT_PAUSE_OUTPUT);
 }
@@ -471,6 +474,9 @@ void shootout_accept(struct shootout_loop *loop, int fd) {
     close(fd);
     return;
   }
+  /* No protocol here lets the server ask whether an idle client is still there, so TCP does. */
+  int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   session->loop = loop;
   session->timer.fire = timer_fired;
   if (stream_accept(&session->stream, loop->loop, &stream_ops, fd, loop->tls, NULL) != STATUS_OK) {

@@ -320,6 +320,40 @@ static void test_many_at_once(void **state) {
   test_server_remove(&it);
 }
 
+/* More than may be under way at once: the sender is read no further until results are back, and loses nothing. */
+static void test_large_ones_in_a_row(void **state) {
+  (void)state;
+  enum { PADDING = 40000, MESSAGES = 20 };
+  struct test_server it;
+  test_server_prepare(&it);
+  it.config.session_out_bytes = 64 * 1024;
+  start(&it);
+  struct peer peer = open_peer(&it, "/ws");
+  static char text[PADDING + 64], want[PADDING + 64];
+  for (int i = 0; i < MESSAGES; i++) {
+    int len = snprintf(text, sizeof text, "{\"type\":\"broadcast\",\"payload\":\"%0*d\"}", PADDING, i);
+    send_frame(&peer, WS_TEXT, text, (size_t)len);
+  }
+  int copies = 0, results = 0;
+  while (results < MESSAGES) {
+    struct ws_event event = next_event(&peer);
+    bool result = event.len == PADDING + 43;
+    snprintf(want, sizeof want, "{\"type\":\"broadcast%s\",\"payload\":\"%0*d\"}", result ? "Result" : "", PADDING,
+        result ? results : copies);
+    assert_int_equal(event.len, strlen(want));
+    assert_memory_equal(event.data, want, event.len);
+    if (result) {
+      assert_true(results++ < copies);
+    } else {
+      copies++;
+    }
+  }
+  assert_int_equal(copies, MESSAGES);
+  assert_true(metric(&it, "pauses") > 0);
+  close_peer(&peer);
+  test_server_remove(&it);
+}
+
 static void test_slow_reader_is_dropped(void **state) {
   (void)state;
   enum { PADDING = 60000 };
@@ -457,6 +491,7 @@ int main(void) {
       cmocka_unit_test(test_cable),
       cmocka_unit_test(test_registered_before_the_101),
       cmocka_unit_test(test_many_at_once),
+      cmocka_unit_test(test_large_ones_in_a_row),
       cmocka_unit_test(test_slow_reader_is_dropped),
       cmocka_unit_test(test_stuck_output_is_dropped),
       cmocka_unit_test(test_plain_http),
