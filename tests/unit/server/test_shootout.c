@@ -337,7 +337,7 @@ static void test_large_ones_in_a_row(void **state) {
   int copies = 0, results = 0;
   while (results < MESSAGES) {
     struct ws_event event = next_event(&peer);
-    bool result = event.len == PADDING + 43;
+    bool result = event.len == PADDING + 39;
     snprintf(want, sizeof want, "{\"type\":\"broadcast%s\",\"payload\":\"%0*d\"}", result ? "Result" : "", PADDING,
         result ? results : copies);
     assert_int_equal(event.len, strlen(want));
