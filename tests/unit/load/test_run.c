@@ -61,8 +61,8 @@ static size_t received(struct client *client, uint8_t *data, size_t len) {
       return 0;
     }
     if (whole == 0) break;
-    uint32_t token;
-    memcpy(&token, at + 1, whole == ACK_BYTES ? 4 : 0);
+    uint32_t token = 0;
+    if (whole == ACK_BYTES) memcpy(&token, at + 1, sizeof token);
     if (at[0] == 'E') client->hooks->established(client);
     if (at[0] == 'A') client->hooks->acked(client, token, at[5]);
     if (at[0] == 'D') client->hooks->delivered(client, view_of(at + 1, PAYLOAD), false);
