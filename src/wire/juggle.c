@@ -375,6 +375,7 @@ bool juggle_read_down_msg(struct view data, struct juggle_down_msg *out) {
 static const struct slot notify_slots[] = {
     [1] = {SLOT_INT32, offsetof(struct juggle_notify, type)},
     [2] = {SLOT_INT64, offsetof(struct juggle_notify, sync_time_ms)},
+    [3] = {SLOT_BYTES, offsetof(struct juggle_notify, room_id)},
 };
 
 bool juggle_read_notify(struct view data, struct juggle_notify *out) {
@@ -407,6 +408,44 @@ size_t juggle_sync_request_size(const struct juggle_sync_request *request) {
 
 uint8_t *juggle_write_sync_request(uint8_t *at, const struct juggle_sync_request *request) {
   return write_shape(at, SHAPE(sync_request_slots), request);
+}
+
+static const struct slot room_request_slots[] = {
+    [1] = {SLOT_BYTES, offsetof(struct juggle_room_request, room_id)},
+    [2] = {SLOT_BYTES, offsetof(struct juggle_room_request, name)},
+    [3] = {SLOT_BOOL, offsetof(struct juggle_room_request, auto_create)},
+};
+
+bool juggle_read_room_request(struct view data, struct juggle_room_request *out) {
+  *out = (struct juggle_room_request){0};
+  return read_shape(SHAPE(room_request_slots), data, out);
+}
+
+size_t juggle_room_request_size(const struct juggle_room_request *request) {
+  return shape_size(SHAPE(room_request_slots), request);
+}
+
+uint8_t *juggle_write_room_request(uint8_t *at, const struct juggle_room_request *request) {
+  return write_shape(at, SHAPE(room_request_slots), request);
+}
+
+static const struct slot room_sync_slots[] = {
+    [1] = {SLOT_BYTES, offsetof(struct juggle_room_sync, room_id)},
+    [2] = {SLOT_INT64, offsetof(struct juggle_room_sync, sync_time_ms)},
+    [3] = {SLOT_INT32, offsetof(struct juggle_room_sync, count)},
+};
+
+bool juggle_read_room_sync(struct view data, struct juggle_room_sync *out) {
+  *out = (struct juggle_room_sync){0};
+  return read_shape(SHAPE(room_sync_slots), data, out);
+}
+
+size_t juggle_room_sync_size(const struct juggle_room_sync *sync) {
+  return shape_size(SHAPE(room_sync_slots), sync);
+}
+
+uint8_t *juggle_write_room_sync(uint8_t *at, const struct juggle_room_sync *sync) {
+  return write_shape(at, SHAPE(room_sync_slots), sync);
 }
 
 enum { SET_MSGS = 1, SET_IS_FINISHED = 3 };

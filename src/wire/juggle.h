@@ -65,6 +65,9 @@ enum juggle_code {
   JUGGLE_GROUP_UNKNOWN = 13001,
   JUGGLE_GROUP_NOT_MEMBER = 13002,
   JUGGLE_GROUP_FULL = 13005,
+  JUGGLE_ROOM_DEFAULT = 14000,
+  JUGGLE_ROOM_NOT_MEMBER = 14001,
+  JUGGLE_ROOM_UNKNOWN = 14005,
 };
 /* A short English text for a code ("not a group member"), or NULL when it is not in appendix A. */
 const char *juggle_code_text(int32_t code);
@@ -186,9 +189,12 @@ struct juggle_down_msg {
 };
 bool juggle_read_down_msg(struct view data, struct juggle_down_msg *out);
 
+enum juggle_notify_type { JUGGLE_NOTIFY_MSG = 1, JUGGLE_NOTIFY_ROOM_MSG = 2, JUGGLE_NOTIFY_ROOM_DESTROYED = 5 };
+
 struct juggle_notify {
-  int32_t type;
+  int32_t type; /* enum juggle_notify_type; 0 counts as MSG */
   int64_t sync_time_ms;
+  struct view room_id; /* of the room types */
 };
 bool juggle_read_notify(struct view data, struct juggle_notify *out);
 size_t juggle_notify_size(const struct juggle_notify *notify);
@@ -201,6 +207,25 @@ struct juggle_sync_request {
 bool juggle_read_sync_request(struct view data, struct juggle_sync_request *out);
 size_t juggle_sync_request_size(const struct juggle_sync_request *request);
 uint8_t *juggle_write_sync_request(uint8_t *at, const struct juggle_sync_request *request);
+
+/* Chatrooms (section 4.8). ChatRoomReq of c_join and c_quit, SyncChatroomReq of c_sync_msgs; the answer to the latter
+ * holds messages as a DownMsgSet does, without isFinished. */
+struct juggle_room_request {
+  struct view room_id, name;
+  bool auto_create;
+};
+bool juggle_read_room_request(struct view data, struct juggle_room_request *out);
+size_t juggle_room_request_size(const struct juggle_room_request *request);
+uint8_t *juggle_write_room_request(uint8_t *at, const struct juggle_room_request *request);
+
+struct juggle_room_sync {
+  struct view room_id;
+  int64_t sync_time_ms;
+  int32_t count; /* 0: as many as there are */
+};
+bool juggle_read_room_sync(struct view data, struct juggle_room_sync *out);
+size_t juggle_room_sync_size(const struct juggle_room_sync *sync);
+uint8_t *juggle_write_room_sync(uint8_t *at, const struct juggle_room_sync *sync);
 
 /* Walks a DownMsgSet: each message's raw bytes through *reader, isFinished at the end.
  *   struct juggle_set_reader r = juggle_set_reader_of(data);

@@ -377,7 +377,7 @@ static void test_delivery_is_read_in_place(void **state) {
 
 static void test_notify(void **state) {
   (void)state;
-  struct juggle_notify notify = {1, T_MS}, read;
+  struct juggle_notify notify = {.type = 1, .sync_time_ms = T_MS}, read;
   struct view data = encode(CODEC_NOTIFY, &notify), want = vector_bytes("N0");
   assert_bytes(data, want);
   assert_true(juggle_read_notify(want, &read));
