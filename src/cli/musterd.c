@@ -37,6 +37,7 @@ enum option_id {
   OPT_MESSAGE_MAX_BYTES,
   OPT_SLOW_READER,
   OPT_PING_INTERVAL,
+  OPT_CHATROOM_HISTORY,
   OPT_APP_KEY,
   OPT_TLS_CERT,
   OPT_TLS_KEY,
@@ -61,6 +62,7 @@ static const struct option long_options[] = {
     {"message-max-bytes", required_argument, NULL, OPT_MESSAGE_MAX_BYTES},
     {"slow-reader", required_argument, NULL, OPT_SLOW_READER},
     {"ping-interval", required_argument, NULL, OPT_PING_INTERVAL},
+    {"chatroom-history", required_argument, NULL, OPT_CHATROOM_HISTORY},
     {"app-key", required_argument, NULL, OPT_APP_KEY},
     {"tls-cert", required_argument, NULL, OPT_TLS_CERT},
     {"tls-key", required_argument, NULL, OPT_TLS_KEY},
@@ -101,9 +103,10 @@ static void print_help(void) {
          "  --session-out-bytes N       output that may wait for one session (%u)\n"
          "  --message-max-bytes N       size of one WebSocket message (%u)\n"
          "  --slow-reader MS            a session whose output does not move for so long is dropped (%u)\n"
-         "  --ping-interval MS          WebSocket Pings of the server (%u)\n\n",
+         "  --ping-interval MS          WebSocket Pings of the server (%u)\n"
+         "  --chatroom-history N        messages that a chatroom keeps for its members to pull (%u)\n\n",
       d.rate_limit_per_sec, d.rate_limit_burst, d.push_window, d.session_out_bytes, d.message_max_bytes,
-      d.slow_reader_ms, d.ping_interval_ms);
+      d.slow_reader_ms, d.ping_interval_ms, d.chatroom_history);
   printf(
       "  --help, --version\n\n"
       "Secrets come from the environment: MUSTERD_APP_SECRET (16 characters, of --app-key) and MUSTERD_ADMIN_SECRET\n"
@@ -181,6 +184,8 @@ static bool take_option(struct options *options, int id, const char *name, const
     return read_number(name, text, 1, 3600000, &config->slow_reader_ms);
   case OPT_PING_INTERVAL:
     return read_number(name, text, 1, 3600000, &config->ping_interval_ms);
+  case OPT_CHATROOM_HISTORY:
+    return read_number(name, text, 1, SERVER_CHATROOM_HISTORY_MAX, &config->chatroom_history);
   case OPT_APP_KEY:
     config->app_key = text;
     return true;

@@ -81,6 +81,7 @@ static const struct api_endpoint *find(const struct rest_request *request) {
   const struct api_endpoint *endpoint = find_in(api_user_endpoints, request, path);
   if (!endpoint) endpoint = find_in(api_group_endpoints, request, path);
   if (!endpoint) endpoint = find_in(api_message_endpoints, request, path);
+  if (!endpoint) endpoint = find_in(api_chatroom_endpoints, request, path);
   return endpoint;
 }
 

@@ -14,7 +14,8 @@ struct api {
 int32_t api_authorize(void *context, const struct rest_request *request, struct rest_answer *answer);
 void api_handle(void *context, const struct rest_request *request, struct rest_answer *answer);
 
-/* One call on its way: the endpoints (api_users.c, api_groups.c, api_messages.c) fill in code and data. */
+/* One call on its way: the endpoints (api_users.c, api_groups.c, api_messages.c, api_chatrooms.c) fill in code and
+ * data. */
 struct api_call {
   struct core *core;
   struct view app_key;
@@ -28,7 +29,8 @@ struct api_endpoint {
   const char *method, *path; /* path behind /apigateway */
   void (*handle)(struct api_call *call);
 };
-extern const struct api_endpoint api_user_endpoints[], api_group_endpoints[], api_message_endpoints[];
+extern const struct api_endpoint api_user_endpoints[], api_group_endpoints[], api_message_endpoints[],
+    api_chatroom_endpoints[];
 
 /* Runs fn on the core thread with the call as its argument and stores the code. */
 void api_on_core(struct api_call *call, int32_t (*fn)(struct core *core, void *argument), void *argument);

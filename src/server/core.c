@@ -512,6 +512,7 @@ enum status core_start(struct core **out, const struct server_config *config, st
   struct core *core = calloc(1, sizeof *core);
   if (!core) return err_set(err, STATUS_MEMORY, "no memory to start the core");
   core->ack = config->ack;
+  core->room_history = config->chatroom_history ? config->chatroom_history : SERVER_CHATROOM_HISTORY;
   core->ports = ports;
   core->gateways = gateways;
   core->wake_fd = -1;

@@ -55,7 +55,8 @@ enum status core_post_query(struct core *core, struct session_ref session, int32
  * (field 8 msgTime and field 23 unreadIndex), immutable, shared by all gateways, freed by the last release. */
 struct fan_out {
   atomic_uint references;
-  bool state; /* a state message: pushed with qos 0, never notified, no ack wanted */
+  bool state;     /* a state message: pushed with qos 0, never notified, no ack wanted */
+  int32_t notice; /* 0, or the enum juggle_notify_type of a chatroom's notice: bytes is the room's id (head) */
   uint32_t head_len, middle_len, tail_len;
   uint8_t bytes[]; /* head (#1..#7), middle (#9..#22), tail (#30 and up) */
 };
@@ -156,6 +157,22 @@ int32_t core_group_info(struct core *core, struct view app_key, struct view grou
 int32_t core_group_members(struct core *core, struct view app_key, struct view group_id, uint32_t limit,
     const char *offset, void (*visit)(void *context, struct view member), void *context, char *next_offset);
 
+/* Chatrooms, which live in memory only; a room made here stays until it is destroyed. JUGGLE_ROOM_UNKNOWN when there
+ * is none. */
+enum { CORE_ROOM_MEMBERS_SHOWN = 1000 };
+struct core_room {
+  struct view room_id, name;
+  uint32_t member_count; /* users; all of them, though visit is called for the first CORE_ROOM_MEMBERS_SHOWN only */
+};
+struct core_room_member {
+  struct view member_id, name;
+  int64_t joined_ms;
+};
+int32_t core_room_create(struct core *core, struct view app_key, struct view room_id, struct view name);
+int32_t core_room_destroy(struct core *core, struct view app_key, struct view room_id);
+int32_t core_room_info(struct core *core, struct view app_key, struct view room_id, struct core_room *out,
+    void (*visit)(void *context, const struct core_room_member *member), void *context);
+
 /* A message sent through the HTTP API; the sender needs no session. is_notify_sender as in section 6.3. */
 struct core_send {
   struct view sender_id, target_id, msg_type, content;
@@ -183,6 +200,9 @@ struct core_stats {
   atomic_uint_fast64_t users, sessions, publishes, acks, rejects, fan_out_targets, commits, commit_ns, rows,
       queue_depth, duplicates, sync_queries;
   atomic_uint_fast64_t online; /* users with a session */
+  /* Chatrooms: those and their members now; messages accepted, notices sent, messages given to members that pulled,
+   * and messages that the history pushed out before a member had pulled them. */
+  atomic_uint_fast64_t rooms, room_members, room_messages, room_notices, room_pulled, room_dropped;
 };
 const struct core_stats *core_stats(const struct core *core);
 

@@ -45,7 +45,7 @@ bool dedup_put(struct dedup *dedup, const struct message *message, struct view c
   *entry = (struct dedup_entry){.at_ms = now_ms,
       .time_ms = message->time_ms,
       .seq = message->seq,
-      .member_count = message->conversation->group ? message->member_count : 0};
+      .member_count = message->conversation && message->conversation->group ? message->member_count : 0};
   memcpy(entry->msg_id, message->msg_id, sizeof entry->msg_id);
   entry->key = make_key(entry->bytes, message->sender->num, client_uid);
   if (!table_insert(&dedup->table, (struct table_entry *)entry)) {

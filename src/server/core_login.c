@@ -19,6 +19,7 @@ struct session *core_session(struct core *core, struct session_ref ref) {
 }
 
 void session_forget(struct core *core, struct session *session) {
+  rooms_leave(core, session);
   if (session->previous)
     session->previous->next = session->next;
   else

@@ -138,20 +138,26 @@ static void stage_chunk(struct core *core, uint32_t gateway, struct fan_out *mes
   atomic_fetch_add_explicit(&core->stats.fan_out_targets, count, memory_order_relaxed);
 }
 
-void stage_fan_out(struct core *core, const uint8_t *bytes, struct down_parts parts, bool state) {
+static struct fan_out *fan_out_new(struct core *core, const uint8_t *bytes, struct down_parts parts) {
   size_t len = (size_t)parts.head + parts.middle + parts.tail;
   struct fan_out *message = malloc(sizeof *message + len);
   if (!message) {
     core_out_of_memory(core);
-    return;
+    return NULL;
   }
   atomic_init(&message->references, 1);
-  message->state = state;
+  message->state = false;
+  message->notice = 0;
   message->head_len = parts.head;
   message->middle_len = parts.middle;
   message->tail_len = parts.tail;
   memcpy(message->bytes, bytes, len);
   core->batch_bytes += len;
+  return message;
+}
+
+/* Gives the message to all staged targets. */
+static void hand_out(struct core *core, struct fan_out *message) {
   for (uint32_t i = 0; i < core->gateways; i++) {
     struct outbox *box = &core->outboxes[i];
     for (uint32_t at = 0; at < box->target_count; at += FAN_OUT_TARGETS) {
@@ -161,6 +167,21 @@ void stage_fan_out(struct core *core, const uint8_t *bytes, struct down_parts pa
     box->target_count = 0;
   }
   fan_out_release(message);
+}
+
+void stage_fan_out(struct core *core, const uint8_t *bytes, struct down_parts parts, bool state) {
+  struct fan_out *message = fan_out_new(core, bytes, parts);
+  if (!message) return;
+  message->state = state;
+  hand_out(core, message);
+}
+
+void stage_notice(struct core *core, enum juggle_notify_type type, struct view room_id) {
+  if (!any_target_staged(core)) return;
+  struct fan_out *message = fan_out_new(core, room_id.data, (struct down_parts){.head = (uint32_t)room_id.len});
+  if (!message) return;
+  message->notice = (int32_t)type;
+  hand_out(core, message);
 }
 
 void outs_release(struct core *core) {

@@ -71,6 +71,7 @@ struct app *app_add(struct core *core, uint32_t num, const struct core_app *info
   app->key = view_str(app->info.app_key);
   table_open(&app->users);
   table_open(&app->groups);
+  table_open(&app->rooms);
   if (!reserve_num((void *)&core->app_by_num, &core->app_capacity, num) ||
       !table_insert(&core->apps, (struct table_entry *)app)) {
     app_free(app);
@@ -403,6 +404,7 @@ enum status people_load(struct core *core, struct err *err) {
 }
 
 void people_free(struct core *core) {
+  rooms_free(core);
   for (uint32_t i = 1; i <= core->conversation_count; i++) {
     if (!core->conversation_by_num[i]) continue;
     free((void *)core->conversation_by_num[i]->key.data);

@@ -31,12 +31,6 @@ struct publish {
   bool client_uid;
 };
 
-struct published {
-  int64_t time_ms, seq;
-  uint32_t member_count;
-  char msg_id[JUGGLE_MSG_ID_LEN + 1];
-};
-
 static int64_t later(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
@@ -201,21 +195,29 @@ static void answer_from_duplicate(const struct dedup_entry *entry, struct publis
   memcpy(out->msg_id, entry->msg_id, JUGGLE_MSG_ID_LEN);
 }
 
+/* A publish that the sender repeats gets the first answer again. */
+static bool answer_repeated(struct core *core, const struct publish *publish, struct published *out) {
+  const struct dedup_entry *first =
+      dedup_find(&core->dedup, publish->sender->num, publish->up.client_uid, core->now_ms);
+  if (!first) return false;
+  atomic_fetch_add_explicit(&core->stats.duplicates, 1, memory_order_relaxed);
+  answer_from_duplicate(first, out);
+  return true;
+}
+
+static void give_uid(struct core *core, struct publish *publish) {
+  if (publish->client_uid) return;
+  make_uid(core, publish->uid);
+  publish->up.client_uid = view_str(publish->uid);
+}
+
 /* Everything but the delivery, whose targets are then staged. A duplicate leaves publish->message NULL. */
 static int32_t apply(struct core *core, struct publish *publish, struct published *out) {
   struct juggle_up_msg *up = &publish->up;
   if (up->client_uid.len > CLIENT_UID_MAX || up->sub_channel.len > ID_MAX) return JUGGLE_MSG_PARAMETER;
   publish->client_uid = up->client_uid.len > 0;
-  const struct dedup_entry *first = dedup_find(&core->dedup, publish->sender->num, up->client_uid, core->now_ms);
-  if (first) {
-    atomic_fetch_add_explicit(&core->stats.duplicates, 1, memory_order_relaxed);
-    answer_from_duplicate(first, out);
-    return JUGGLE_OK;
-  }
-  if (!publish->client_uid) {
-    make_uid(core, publish->uid);
-    up->client_uid = view_str(publish->uid);
-  }
+  if (answer_repeated(core, publish, out)) return JUGGLE_OK;
+  give_uid(core, publish);
   publish->state = (up->flags & JUGGLE_FLAG_STATE) != 0;
   publish->stored = !publish->state && (up->flags & JUGGLE_FLAG_STORE);
   publish->counted = !publish->state && (up->flags & JUGGLE_FLAG_COUNT);
@@ -289,11 +291,38 @@ static int32_t address(struct core *core, struct publish *publish, struct view t
   return target.len <= ID_MAX ? JUGGLE_OK : JUGGLE_MSG_PARAMETER;
 }
 
+/* c_msg, and c_join and c_quit, which SDKs send as publishes too. */
+static bool is_room_topic(struct view topic) {
+  return view_is(topic, "c_msg") || view_is(topic, "c_join") || view_is(topic, "c_quit");
+}
+
+static int32_t publish_to_room(struct core *core, const struct request *request, struct session *from,
+    struct publish *publish, struct published *result) {
+  struct view topic = request->part[0], target = request->part[1];
+  struct juggle_up_msg *up = &publish->up;
+  if (!target.len) return JUGGLE_TOPIC_MISSING;
+  if (view_is(topic, "c_join")) return room_join(core, from, target, request->part[2], &result->time_ms);
+  if (view_is(topic, "c_quit")) return room_quit(core, from, target);
+  bool readable = juggle_read_up_msg(request->part[2], up) && up->client_uid.len <= CLIENT_UID_MAX;
+  if (!readable) return JUGGLE_MSG_PARAMETER;
+  publish->client_uid = up->client_uid.len > 0;
+  if (answer_repeated(core, publish, result)) return JUGGLE_OK;
+  give_uid(core, publish);
+  int32_t code = room_publish(core, from, target, up, result);
+  if (code != JUGGLE_OK || !publish->client_uid) return code;
+  struct message memo = {.seq = result->seq, .time_ms = result->time_ms, .sender = from->user};
+  memcpy(memo.msg_id, result->msg_id, sizeof memo.msg_id);
+  if (!dedup_put(&core->dedup, &memo, up->client_uid, core->now_ms)) core_out_of_memory(core);
+  return JUGGLE_OK;
+}
+
 static int32_t publish_from(
     struct core *core, const struct request *request, struct publish *publish, struct published *result) {
-  publish->from = core_session(core, request->session);
-  if (!publish->from) return JUGGLE_CONNECT_DEFAULT;
-  publish->sender = publish->from->user;
+  struct session *from = core_session(core, request->session);
+  publish->from = from;
+  if (!from) return JUGGLE_CONNECT_DEFAULT;
+  publish->sender = from->user;
+  if (is_room_topic(request->part[0])) return publish_to_room(core, request, from, publish, result);
   struct view target = request->part[1];
   int32_t code = address(core, publish, request->part[0], target);
   if (code == JUGGLE_TOPIC_UNSUPPORTED) result->time_ms = core->now_ms;

@@ -9,9 +9,12 @@
 struct query {
   struct core *core;
   struct user *user;
-  struct view data;
+  struct session *session;
+  struct view target, data;
   struct buf *reply; /* core->reply, empty at first */
   bool is_sync, finished;
+  int64_t time_ms;                /* of the answer; 0: now */
+  struct room_member *unfinished; /* a chatroom's member that has more to pull */
 };
 
 static bool reply_out_of_memory(struct query *query) {
@@ -465,6 +468,20 @@ static int32_t qry_online_status(struct query *query) {
   return reader.bad ? JUGGLE_MSG_PARAMETER : JUGGLE_OK;
 }
 
+/* ---- Chatrooms ---- */
+
+static int32_t c_join(struct query *query) {
+  return room_join(query->core, query->session, query->target, query->data, &query->time_ms);
+}
+
+static int32_t c_quit(struct query *query) {
+  return room_quit(query->core, query->session, query->target);
+}
+
+static int32_t c_sync_msgs(struct query *query) {
+  return room_sync(query->core, query->session, query->target, query->data, &query->unfinished);
+}
+
 /* ---- Dispatch ---- */
 
 static const struct topic {
@@ -482,6 +499,9 @@ static const struct topic {
     {"clear_unread", clear_unread, true},
     {"qry_user_info", qry_user_info, false},
     {"qry_online_status", qry_online_status, false},
+    {"c_join", c_join, false},
+    {"c_quit", c_quit, false},
+    {"c_sync_msgs", c_sync_msgs, false},
 };
 
 static const struct topic *topic_find(struct view name) {
@@ -490,7 +510,7 @@ static const struct topic *topic_find(struct view name) {
   return NULL;
 }
 
-static int32_t answer(struct query *query, const struct session *session, const struct request *request) {
+static int32_t answer(struct query *query, struct session *session, const struct request *request) {
   struct view name = request->part[0], target = request->part[1];
   if (!session) return JUGGLE_CONNECT_DEFAULT;
   if (!name.len || !target.len) return JUGGLE_TOPIC_MISSING;
@@ -499,6 +519,8 @@ static int32_t answer(struct query *query, const struct session *session, const 
   if (query->data.len > QUERY_BYTES) return JUGGLE_MSG_PARAMETER;
   if (topic->own && !view_equal(target, session->user->key)) return CODE_NO_PERMISSION;
   query->user = session->user;
+  query->session = session;
+  query->target = target;
   return topic->run(query);
 }
 
@@ -512,7 +534,8 @@ void query_run(struct core *core, const struct request *request) {
   if (!out) return;
   out->index = request->index;
   out->code = code;
-  out->timestamp_ms = core->now_ms;
+  out->timestamp_ms = query.time_ms ? query.time_ms : core->now_ms;
   out->is_sync = query.is_sync;
   out->finished_sync = query.finished;
+  if (query.unfinished) room_notice_again(core, query.unfinished);
 }

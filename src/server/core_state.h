@@ -51,7 +51,7 @@ struct app {
   struct view key; /* first, as table.h wants it: info.app_key */
   uint32_t num;
   struct core_app info;
-  struct table users, groups;
+  struct table users, groups, rooms;
 };
 
 /* A user's side of a conversation. */
@@ -71,6 +71,8 @@ struct session {
   struct session *next, *previous; /* of the same user */
   struct session_ref ref;
   struct user *user;
+  struct room_member *rooms; /* see core_rooms.c */
+  uint32_t room_count;
   int32_t user_type;
   char platform[8];
   char *device_id; /* owned, may be "" */
@@ -223,6 +225,8 @@ struct core {
   struct message_cache cache;
   struct dedup dedup;
   struct inbox_limits inbox_limits;
+  int64_t room_history; /* messages that a chatroom keeps */
+  size_t room_bytes;    /* of all chatrooms' histories */
 
   /* Positions that the store does not have yet, oldest change first. A round writes those that were there when it
    * began, and then the checkpoint moves. */
@@ -254,6 +258,8 @@ struct down_parts {
   uint32_t head, middle, tail; /* lengths; the parts stand one behind the other */
 };
 void stage_fan_out(struct core *core, const uint8_t *bytes, struct down_parts parts, bool state);
+/* Sends a chatroom's notice to all staged targets. */
+void stage_notice(struct core *core, enum juggle_notify_type type, struct view room_id);
 /* Hands everything staged to the gateways. */
 void outs_release(struct core *core);
 void outs_discard(struct core *core);
@@ -325,6 +331,12 @@ void session_forget(struct core *core, struct session *session);
 
 /* ---- core_publish.c ---- */
 
+/* What a publish is answered with. */
+struct published {
+  int64_t time_ms, seq;
+  uint32_t member_count;
+  char msg_id[JUGGLE_MSG_ID_LEN + 1];
+};
 void publish_run(struct core *core, const struct request *request);
 /* Applies one stored message to inboxes, positions and de-duplication (at start). */
 void message_replay(struct core *core, const struct store_message *row, int64_t window_ms);
@@ -353,6 +365,20 @@ void history_by_ids(struct core *core, struct conversation *conversation, const 
     const struct view *msg_ids, uint32_t count, struct history_page *page);
 /* A message by its number, from the cache or out of the store; then *owned is to be freed. NULL when it is gone. */
 const struct message *message_find(struct core *core, int64_t id, struct message **owned);
+
+/* ---- core_rooms.c: chatrooms; each returns a code of appendix A ---- */
+
+int32_t room_join(struct core *core, struct session *session, struct view target, struct view data, int64_t *time_ms);
+int32_t room_quit(struct core *core, struct session *session, struct view target);
+int32_t room_publish(struct core *core, struct session *from, struct view target, const struct juggle_up_msg *up,
+    struct published *published);
+/* Appends the messages behind the cursor to core->reply; *unfinished is the member when more are left. */
+int32_t room_sync(
+    struct core *core, struct session *session, struct view target, struct view data, struct room_member **unfinished);
+void room_notice_again(struct core *core, struct room_member *member);
+/* Ends a session's memberships. */
+void rooms_leave(struct core *core, struct session *session);
+void rooms_free(struct core *core);
 
 /* ---- core_query.c ---- */
 

@@ -35,6 +35,8 @@ static const struct counter gateway_counters[] = {
     GATEWAY_COUNTER(copies),
     GATEWAY_COUNTER(states),
     GATEWAY_COUNTER(states_dropped),
+    GATEWAY_COUNTER(room_notices_written),
+    GATEWAY_COUNTER(room_notices_dropped),
     GATEWAY_COUNTER(rate_limited),
     GATEWAY_COUNTER(protocol_errors),
     GATEWAY_COUNTER(deadlines),
@@ -59,6 +61,12 @@ static const struct counter core_counters[] = {
     CORE_COUNTER(duplicates),
     CORE_COUNTER(sync_queries),
     CORE_COUNTER(online),
+    CORE_COUNTER(rooms),
+    CORE_COUNTER(room_members),
+    CORE_COUNTER(room_messages),
+    CORE_COUNTER(room_notices),
+    CORE_COUNTER(room_pulled),
+    CORE_COUNTER(room_dropped),
 };
 
 static uint64_t read_counter(const void *stats, size_t offset) {

@@ -13,8 +13,9 @@ struct gateway_stats {
   atomic_uint_fast64_t connections; /* open now */
   atomic_uint_fast64_t sessions;    /* logged in now */
   atomic_uint_fast64_t accepted, upgraded, logins, login_failures, frames_in, publishes, queries, acks_in, pushes,
-      notices, notices_coalesced, copies, states, states_dropped, rate_limited, protocol_errors, deadlines,
-      slow_readers_dropped, kicked, pauses /* of reading, for back-pressure */;
+      notices, notices_coalesced, copies, states, states_dropped, room_notices_written, room_notices_dropped,
+      rate_limited, protocol_errors, deadlines, slow_readers_dropped, kicked,
+      pauses /* of reading, for back-pressure */;
   atomic_uint_fast64_t output_peak; /* most bytes that ever waited for one session */
 };
 

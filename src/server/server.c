@@ -52,6 +52,7 @@ void server_config_defaults(struct server_config *config) {
       .push_window = 64,
       .session_out_bytes = 256 * 1024,
       .message_max_bytes = 1024 * 1024,
+      .chatroom_history = SERVER_CHATROOM_HISTORY,
       .slow_reader_ms = 10000,
       .ping_interval_ms = 5000,
       .login_deadline_ms = 10000,
@@ -68,6 +69,10 @@ static enum status check_config(struct server_config *config, struct err *err) {
   if (config->gateways == 0) config->gateways = default_gateways();
   if (config->gateways > GATEWAYS_MAX) {
     return err_set(err, STATUS_USAGE, "gateways: %u is more than %d", config->gateways, GATEWAYS_MAX);
+  }
+  if (config->chatroom_history > SERVER_CHATROOM_HISTORY_MAX) {
+    return err_set(err, STATUS_USAGE, "chatroom_history: %u is more than %d", config->chatroom_history,
+        SERVER_CHATROOM_HISTORY_MAX);
   }
   if (config->push_window == 0 || config->push_window > SESSION_PUSH_WINDOW_MAX) {
     return err_set(err, STATUS_USAGE, "push window: must be 1 to %d", SESSION_PUSH_WINDOW_MAX);

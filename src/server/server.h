@@ -14,6 +14,10 @@ enum ack_policy {
   ACK_RECEIVED, /* PublishAck once the message has its id, time and sequence */
 };
 
+/* Of chatroom_history: default and bound. */
+#define SERVER_CHATROOM_HISTORY 200
+#define SERVER_CHATROOM_HISTORY_MAX 10000
+
 struct server_config {
   const char *bind_host;                                  /* "127.0.0.1" */
   uint16_t api_port, navigator_port, ws_port, admin_port; /* 0: a free one. Defaults 9001, 9002, 9003, 8090 */
@@ -25,6 +29,7 @@ struct server_config {
   uint32_t push_window; /* direct pushes without an ack before a session is notified instead; 1: as the original */
   uint32_t session_out_bytes; /* output that may wait for one session */
   uint32_t message_max_bytes; /* of one WebSocket message */
+  uint32_t chatroom_history;  /* messages that a chatroom keeps; 0: SERVER_CHATROOM_HISTORY */
   uint32_t slow_reader_ms;    /* a session whose output does not move for so long is dropped */
   uint32_t ping_interval_ms;  /* WebSocket Pings of the server: 5,000 */
   uint32_t login_deadline_ms; /* from accept to a successful login: 10,000 */

@@ -57,18 +57,17 @@ static bool write_push(
   return true;
 }
 
-static bool write_notice(struct session *session, int64_t sync_time_ms) {
-  struct juggle_notify notify = {.type = 1, .sync_time_ms = sync_time_ms};
+static bool write_notice(struct session *session, const struct juggle_notify *notify) {
   struct juggle_request publish = {
       .index = (uint16_t)session->next_index,
       .topic = view_str("ntf"),
       .target = user_view(session),
       .timestamp_ms = clock_wall_ms(),
-      .data = {NULL, juggle_notify_size(&notify)},
+      .data = {NULL, juggle_notify_size(notify)},
   };
   struct frame frame;
   if (!frame_begin(session, &frame, JUGGLE_PUBLISH, 1, juggle_request_size(&publish))) return false;
-  juggle_write_notify(juggle_write_request(frame.body, &publish), &notify);
+  juggle_write_notify(juggle_write_request(frame.body, &publish), notify);
   frame_end(session, &frame);
   take_index(session);
   return true;
@@ -76,7 +75,8 @@ static bool write_notice(struct session *session, int64_t sync_time_ms) {
 
 static void send_notice(struct session *session) {
   if (!session_output_open(session)) return;
-  if (!write_notice(session, session->newest_ms)) return;
+  struct juggle_notify notify = {.type = JUGGLE_NOTIFY_MSG, .sync_time_ms = session->newest_ms};
+  if (!write_notice(session, &notify)) return;
   session->notice_out = true;
   session->noticed_ms = session->newest_ms;
   session->notice_ns = loop_now_ns(session->gateway->loop);
@@ -108,12 +108,30 @@ static void push_state(struct session *session, const struct fan_out *message, c
   if (write_push(session, message, target, 0)) stat_add(&session->gateway->stats.states, 1);
 }
 
+/* A chatroom is lossy: a notice that finds too much waiting is dropped, and the room's next one a second later tries
+ * again. */
+static void push_room_notice(
+    struct session *session, const struct fan_out *message, const struct fan_out_target *target) {
+  if (!session_output_open(session)) {
+    stat_add(&session->gateway->stats.room_notices_dropped, 1);
+    return;
+  }
+  struct juggle_notify notify = {.type = message->notice,
+      .sync_time_ms = target->msg_time_ms,
+      .room_id = view_of(message->bytes, message->head_len)};
+  if (write_notice(session, &notify)) stat_add(&session->gateway->stats.room_notices_written, 1);
+}
+
 static bool window_open(const struct session *session) {
   return session->unacked < session->gateway->config->push_window;
 }
 
 void session_push(struct session *session, const struct fan_out *message, const struct fan_out_target *target) {
   if (session->state != SESSION_OPEN) return;
+  if (message->notice) {
+    push_room_notice(session, message, target);
+    return;
+  }
   if (message->state) {
     push_state(session, message, target);
     return;
