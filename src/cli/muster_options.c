@@ -10,14 +10,36 @@
 #include <string.h>
 
 enum kind { KIND_TEXT, KIND_COUNT, KIND_RATE, KIND_DURATION, KIND_SEED, KIND_FLAG, KIND_CHOICE };
-enum group { GROUP_WORKLOAD, GROUP_TARGET, GROUP_EMBEDDED, GROUP_LIMITS, GROUP_OUTPUT, GROUPS };
+enum group {
+  GROUP_POPULATION,
+  GROUP_TOPOLOGY,
+  GROUP_ARRIVALS,
+  GROUP_PAYLOAD,
+  GROUP_STOP,
+  GROUP_PHASES,
+  GROUP_TARGET,
+  GROUP_EMBEDDED,
+  GROUP_LIMITS,
+  GROUP_LABELS,
+  GROUP_OUTPUT,
+  GROUPS
+};
 
-static const char *const group_titles[GROUPS] = {
-    [GROUP_WORKLOAD] = "Workload",
-    [GROUP_TARGET] = "Target (without --target an embedded musterd is started and driven)",
-    [GROUP_EMBEDDED] = "Embedded musterd (only without --target)",
-    [GROUP_LIMITS] = "Generator and limits",
-    [GROUP_OUTPUT] = "Report",
+/* section: where a scenario file may give the group's options; NULL: only the command line gives them. */
+static const struct {
+  const char *section, *title;
+} groups[GROUPS] = {
+    [GROUP_POPULATION] = {"population", "Population"},
+    [GROUP_TOPOLOGY] = {"topology", "Topology"},
+    [GROUP_ARRIVALS] = {"arrivals", "Arrivals"},
+    [GROUP_PAYLOAD] = {"payload", "Payload"},
+    [GROUP_STOP] = {"stop", "Stop"},
+    [GROUP_PHASES] = {"phases", "Phases"},
+    [GROUP_TARGET] = {"server", "Target (without --target an embedded musterd is started and driven)"},
+    [GROUP_EMBEDDED] = {"server", "Embedded musterd (only without --target)"},
+    [GROUP_LIMITS] = {"generator", "Generator and limits"},
+    [GROUP_LABELS] = {"labels", "Labels"},
+    [GROUP_OUTPUT] = {NULL, "Report"},
 };
 
 struct option {
@@ -35,28 +57,27 @@ struct option {
 
 static const struct option options[] = {
     {"clients", "N", "clients; in a group run the members [50]", AT(workload.clients), 2, 16000000, KIND_COUNT,
-        GROUP_WORKLOAD},
+        GROUP_POPULATION},
     {"rate", "N", "publishes per second, all senders together [200]", AT(workload.rate_per_sec), 0, 100000000,
-        KIND_RATE, GROUP_WORKLOAD},
+        KIND_RATE, GROUP_ARRIVALS},
     {"group-senders", "N", "members that publish, group runs only [2]", AT(group_senders), 1, 16000000, KIND_COUNT,
-        GROUP_WORKLOAD},
+        GROUP_TOPOLOGY},
     {"arrivals", "constant|poisson", "how publishes fall due [constant]", AT(arrivals), 0, 0, KIND_CHOICE,
-        GROUP_WORKLOAD},
+        GROUP_ARRIVALS},
     {"payload-bytes", "N", "size of a message's content [256]", AT(workload.payload_bytes), 1, 1048576, KIND_COUNT,
-        GROUP_WORKLOAD},
+        GROUP_PAYLOAD},
     {"warmup", "TIME", "traffic before the measure phase, not counted [2s]", AT(workload.warmup_ns), 0, 4 * HOUR_NS,
-        KIND_DURATION, GROUP_WORKLOAD},
+        KIND_DURATION, GROUP_PHASES},
     {"duration", "TIME", "length of the measure phase [10s]", AT(workload.duration_ns), 1, 4 * HOUR_NS, KIND_DURATION,
-        GROUP_WORKLOAD},
+        GROUP_STOP},
     {"delivery-grace", "TIME", "wait at most so long for the last deliveries [3s]", AT(workload.grace_ns), 0, HOUR_NS,
-        KIND_DURATION, GROUP_WORKLOAD},
+        KIND_DURATION, GROUP_PHASES},
     {"store-messages", NULL, "ask the server to store messages [true]", AT(workload.store), 0, 0, KIND_FLAG,
-        GROUP_WORKLOAD},
-    {"count-messages", NULL, "let messages count as unread [true]", AT(workload.count), 0, 0, KIND_FLAG,
-        GROUP_WORKLOAD},
-    {"plain", NULL, "JuggleIM without its XOR obfuscation", AT(workload.obfuscate), 0, 0, KIND_FLAG, GROUP_WORKLOAD},
+        GROUP_PAYLOAD},
+    {"count-messages", NULL, "let messages count as unread [true]", AT(workload.count), 0, 0, KIND_FLAG, GROUP_PAYLOAD},
+    {"plain", NULL, "JuggleIM without its XOR obfuscation", AT(workload.obfuscate), 0, 0, KIND_FLAG, GROUP_PAYLOAD},
     {"seed", "N", "repeat the random parts of an earlier run [random]", AT(workload.seed), 1, UINT64_MAX, KIND_SEED,
-        GROUP_WORKLOAD},
+        GROUP_ARRIVALS},
 
     {"target", "URL", "server to drive, as ws://127.0.0.1:9003", AT(workload.target), 0, 0, KIND_TEXT, GROUP_TARGET},
     {"api-url", "URL", "its set-up API [derived from the target]", AT(workload.api_url), 0, 0, KIND_TEXT, GROUP_TARGET},
@@ -96,9 +117,9 @@ static const struct option options[] = {
         GROUP_OUTPUT},
     {"hlog", "FILE", "HdrHistogram log of every clock, a new file", AT(hlog), 0, 0, KIND_TEXT, GROUP_OUTPUT},
     {"environment", "TEXT", "label: what the machine cannot tell of itself", AT(workload.environment_label), 0, 0,
-        KIND_TEXT, GROUP_OUTPUT},
+        KIND_TEXT, GROUP_LABELS},
     {"database", "TEXT", "label: the server's database and its settings", AT(workload.database_label), 0, 0, KIND_TEXT,
-        GROUP_OUTPUT},
+        GROUP_LABELS},
     {"quiet", NULL, "no progress, no notes: the report only", AT(quiet), 0, 0, KIND_FLAG, GROUP_OUTPUT},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
@@ -467,7 +488,7 @@ void run_arguments_help(FILE *file) {
         "  group    one group of all clients; --group-senders of them publish to it\n",
       file);
   for (int group = 0; group < GROUPS; group++) {
-    fprintf(file, "\n%s:\n", group_titles[group]);
+    fprintf(file, "\n%s:\n", groups[group].title);
     for (size_t i = 0; i < OPTIONS; i++) {
       if ((int)options[i].group != group) continue;
       char left[64];
