@@ -628,11 +628,20 @@ static void refusals_are_the_vectors(void **state) {
   assert_int_equal(ack.code, JUGGLE_TOPIC_MISSING);
   assert_true(ack.timestamp_ms > 0);
 
+  /* The original has no chatrooms and answers 11013; here the room is only unknown. */
   test_send_hex(&c, J1);
   test_expect(&c, JUGGLE_QUERY_ACK, &frame);
   assert_true(juggle_read_query_ack(frame.body, &ack));
-  assert_int_equal(frame.envelope.qos, 0);
+  assert_int_equal(frame.envelope.qos, 1);
   assert_int_equal(ack.index, 7);
+  assert_int_equal(ack.code, JUGGLE_ROOM_UNKNOWN);
+  assert_true(ack.timestamp_ms > 0);
+
+  test_send_request(&c, JUGGLE_QUERY, 9, "c_sync_atts", "room1", NULL, 0);
+  test_expect(&c, JUGGLE_QUERY_ACK, &frame);
+  assert_true(juggle_read_query_ack(frame.body, &ack));
+  assert_int_equal(frame.envelope.qos, 0);
+  assert_int_equal(ack.index, 9);
   assert_int_equal(ack.code, JUGGLE_TOPIC_UNSUPPORTED);
   assert_true(ack.timestamp_ms > 0);
 
