@@ -231,27 +231,27 @@ static bool parse_seed(const char *text, uint64_t *out) {
   return errno == 0 && *end == '\0' && *out > 0;
 }
 
-static enum status bad_value(const struct option *option, const char *value, const char *accepted, struct err *err) {
-  return err_set(err, STATUS_USAGE, "--%s %.60s: %s", option->name, value[0] ? value : "''", accepted);
-}
+/* The setters return false when the value does not do, and say what would in the text `accepted`. */
+struct accepted {
+  char text[128];
+};
 
-static enum status set_count(const struct option *option, const char *value, void *at, struct err *err) {
+static bool set_count(const struct option *option, const char *value, void *at, struct accepted *accepted) {
   uint64_t count;
-  char accepted[96];
-  snprintf(accepted, sizeof accepted, "give a whole number from %llu to %llu, as 50, 2k or 1M",
+  snprintf(accepted->text, sizeof accepted->text, "give a whole number from %llu to %llu, as 50, 2k or 1M",
       (unsigned long long)option->min, (unsigned long long)option->max);
-  if (!parse_count(value, option->max, &count) || count < option->min) return bad_value(option, value, accepted, err);
+  if (!parse_count(value, option->max, &count) || count < option->min) return false;
   *(uint32_t *)at = (uint32_t)count;
-  return STATUS_OK;
+  return true;
 }
 
-static enum status set_rate(const struct option *option, const char *value, void *at, struct err *err) {
+static bool set_rate(const struct option *option, const char *value, void *at, struct accepted *accepted) {
   double rate;
-  if (!parse_scaled(value, &rate) || rate <= 0 || rate > (double)option->max) {
-    return bad_value(option, value, "give publishes per second above 0 and up to 100M, as 200, 0.5 or 5k", err);
-  }
+  snprintf(accepted->text, sizeof accepted->text, "%s",
+      "give publishes per second above 0 and up to 100M, as 200, 0.5 or 5k");
+  if (!parse_scaled(value, &rate) || rate <= 0 || rate > (double)option->max) return false;
   *(double *)at = rate;
-  return STATUS_OK;
+  return true;
 }
 
 static void duration_text(char out[32], uint64_t ns) {
@@ -262,63 +262,69 @@ static void duration_text(char out[32], uint64_t ns) {
   }
 }
 
-static enum status set_duration(const struct option *option, const char *value, void *at, struct err *err) {
+static bool set_duration(const struct option *option, const char *value, void *at, struct accepted *accepted) {
   uint64_t ns;
-  char least[32], most[32], accepted[128];
+  char least[32], most[32];
   duration_text(least, option->min);
   duration_text(most, option->max);
-  snprintf(accepted, sizeof accepted, "give a time with its unit from %s to %s, as 500ms, 30s, 2m or 1h", least, most);
-  if (!parse_duration_ns(value, &ns) || ns < option->min || ns > option->max) {
-    return bad_value(option, value, accepted, err);
-  }
+  snprintf(accepted->text, sizeof accepted->text, "give a time with its unit from %s to %s, as 500ms, 30s, 2m or 1h",
+      least, most);
+  if (!parse_duration_ns(value, &ns) || ns < option->min || ns > option->max) return false;
   *(uint64_t *)at = ns;
-  return STATUS_OK;
+  return true;
 }
 
-static enum status set_choice(const struct option *option, const char *value, void *at, struct err *err) {
-  char accepted[96];
-  snprintf(accepted, sizeof accepted, "give one of %s", option->value);
+static bool set_choice(const struct option *option, const char *value, void *at, struct accepted *accepted) {
+  snprintf(accepted->text, sizeof accepted->text, "give one of %s", option->value);
   size_t len = strlen(value);
   for (const char *word = option->value; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL) {
     size_t word_len = strcspn(word, "|");
     if (word_len != len || memcmp(word, value, len) != 0) continue;
     *(const char **)at = value;
-    return STATUS_OK;
+    return true;
   }
-  return bad_value(option, value, accepted, err);
+  return false;
 }
 
-static enum status set_flag(const struct option *option, const char *value, void *at, struct err *err) {
-  if (value && strcmp(value, "true") != 0 && strcmp(value, "false") != 0) {
-    return bad_value(option, value, "give =true or =false, or nothing for true", err);
-  }
+static bool set_flag(const char *value, void *at, struct accepted *accepted) {
+  snprintf(accepted->text, sizeof accepted->text, "%s", "give true or false, or nothing for true");
+  if (value && strcmp(value, "true") != 0 && strcmp(value, "false") != 0) return false;
   *(bool *)at = !value || strcmp(value, "true") == 0;
-  return STATUS_OK;
+  return true;
 }
 
-static enum status set_value(
-    const struct option *option, const char *value, struct run_arguments *out, struct err *err) {
+static bool set_seed(const char *value, void *at, struct accepted *accepted) {
+  snprintf(accepted->text, sizeof accepted->text, "%s", "give a whole number from 1 to 18446744073709551615");
+  return parse_seed(value, at);
+}
+
+static bool set_text(const char *value, void *at, struct accepted *accepted) {
+  snprintf(accepted->text, sizeof accepted->text, "%s", "give something, or leave the option out");
+  if (value[0] == '\0') return false;
+  *(const char **)at = value;
+  return true;
+}
+
+static bool set_value(
+    const struct option *option, const char *value, struct run_arguments *out, struct accepted *accepted) {
   void *at = (char *)out + option->offset;
   switch (option->kind) {
   case KIND_COUNT:
-    return set_count(option, value, at, err);
+    return set_count(option, value, at, accepted);
   case KIND_RATE:
-    return set_rate(option, value, at, err);
+    return set_rate(option, value, at, accepted);
   case KIND_DURATION:
-    return set_duration(option, value, at, err);
+    return set_duration(option, value, at, accepted);
   case KIND_CHOICE:
-    return set_choice(option, value, at, err);
+    return set_choice(option, value, at, accepted);
   case KIND_FLAG:
-    return set_flag(option, value, at, err);
+    return set_flag(value, at, accepted);
   case KIND_SEED:
-    if (parse_seed(value, at)) return STATUS_OK;
-    return bad_value(option, value, "give a whole number from 1 to 18446744073709551615", err);
+    return set_seed(value, at, accepted);
   case KIND_TEXT:
     break;
   }
-  if (value[0] == '\0') return bad_value(option, value, "give something, or leave the option out", err);
-  *(const char **)at = value;
-  return STATUS_OK;
+  return set_text(value, at, accepted);
 }
 
 static enum status unknown_option(const char *name, size_t len, struct err *err) {
@@ -361,7 +367,9 @@ static enum status parse_option(int argc, char **argv, int *at, struct run_argum
     value = argv[(*at)++];
   }
   out->given |= UINT64_C(1) << index;
-  return set_value(option, value, out, err);
+  struct accepted accepted;
+  if (set_value(option, value, out, &accepted)) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--%s %.60s: %s", option->name, value && value[0] ? value : "''", accepted.text);
 }
 
 static enum status set_workload(const char *name, struct run_arguments *out, struct err *err) {

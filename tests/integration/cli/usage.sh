@@ -62,7 +62,7 @@ refused 2 '--arrivals' run private --arrivals=
 refused 2 '--ack maybe: give one of durable.received' run private --ack maybe
 refused 2 '--rate-limits' run private --rate-limits 1
 refused 2 '--push-window' run private --push-window 0
-refused 2 '--plain 1: give =true or =false' run private --plain=1
+refused 2 '--plain 1: give true or false' run private --plain=1
 refused 2 '--store-messages' run private --store-messages=yes
 refused 2 '--output' run private --output ''
 refused 2 '--target' run private --target ''
