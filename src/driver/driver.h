@@ -40,11 +40,15 @@ struct driver_settings {
   uint64_t run_id;
   uint32_t clients;
   uint32_t group_members; /* of the one group of a group workload: clients 0..n-1; 0: no group */
+  uint32_t room_members;  /* of the one chatroom of a room workload: clients 0..n-1; 0: no room */
   uint32_t setup_concurrency;
   uint32_t payload_bytes;
-  uint64_t deadline_ns;            /* absolute: when set-up must be over */
-  bool store, count;               /* JuggleIM's message flags */
-  bool obfuscate;                  /* JuggleIM's XOR mode */
+  uint64_t deadline_ns; /* absolute: when set-up must be over */
+  bool store, count;    /* JuggleIM's message flags */
+  bool obfuscate;       /* JuggleIM's XOR mode */
+  /* Clients first pull all that waits for them, from before they connected too; each message is reported through
+   * client_hooks.delivered, and established comes when the backlog has been read to its end. */
+  bool backlog;
   const char *origin;              /* Origin header of the upgrade; NULL: as the driver does by itself */
   bool tls_verify;                 /* of every TLS connection, the set-up API's included */
   const char *tls_ca_file;         /* NULL: the system's */
@@ -67,6 +71,7 @@ struct driver_run {
 enum publish_to {
   PUBLISH_TO_CLIENT, /* privately, to client `recipient` */
   PUBLISH_TO_GROUP,  /* to the run's one group */
+  PUBLISH_TO_ROOM,   /* to the run's one chatroom, of which the sender is a member */
   PUBLISH_TO_ALL,    /* broadcast: to every connection of the server, the sender's included */
   PUBLISH_TO_SELF,   /* echo: the sender is the recipient, its delivery the answer; no ACK */
 };

@@ -1,4 +1,5 @@
-/* JuggleIM over WebSocket: upgrade, login, first sync, then publishes, pushes, notifications and pulls.
+/* JuggleIM over WebSocket: upgrade, login, first sync, a chatroom's join, then publishes, pushes, notifications and
+ * pulls.
  *
  * A message can reach a client by push (topic `msg`) and by pull (`sync_msgs`); the receiver's msgTime orders both.
  * Which repetitions are the protocol's own, and which are duplicates of the server:
@@ -7,7 +8,10 @@
  *   - a pushed message inside the range that the last pull brought is an overlap, once, since msgTime only rises;
  *   - everything else goes up as an ordinary delivery, so that a repetition counts as a duplicate: a second push of
  *     one message, a pull that returns what lies at or before its cursor, one message twice in a page.
- * No message is ever dropped here: overlaps are delivered too, marked, and count when they were in fact the first. */
+ * No message is ever dropped here: overlaps are delivered too, marked, and count when they were in fact the first.
+ *
+ * A chatroom has a cursor of its own, which begins at the time of the join's answer, and pulls of its own (c_sync_msgs)
+ * that go beside those of the inbox. */
 #include "driver/juggle_internal.h"
 
 #include "base/clock.h"
@@ -35,7 +39,7 @@
 #define DOWN_MSG_OVERHEAD 4096 /* profiles, ids and settings around a content */
 #define UPGRADE_KEY_BYTES 25
 
-enum step { STEP_UPGRADE, STEP_LOGIN, STEP_FIRST_SYNC, STEP_READY };
+enum step { STEP_UPGRADE, STEP_LOGIN, STEP_FIRST_SYNC, STEP_JOIN, STEP_READY };
 
 struct outstanding {
   uint32_t token;
@@ -54,11 +58,13 @@ struct juggle_client {
   int64_t pushed_until_ms; /* highest push that came while a pull was under way */
   int64_t pulled_from_ms, pulled_until_ms;
   int64_t overlap_until_ms;
-  uint64_t sync_sent_ns, ping_sent_ns;
-  uint16_t last_index, sync_index;
+  int64_t room_cursor_ms, room_from_ms; /* everything up to here came; where the last pull began */
+  uint64_t sync_sent_ns, ping_sent_ns, room_sent_ns;
+  uint16_t last_index, sync_index, room_index;
   uint8_t step; /* enum step */
   uint8_t pings_unanswered;
   bool sync_under_way, sync_again, sync_first_page;
+  bool room_under_way, room_again; /* a join or a pull awaits its answer; another is due */
   char upgrade_key[UPGRADE_KEY_BYTES];
 };
 
@@ -166,8 +172,9 @@ static bool outstanding_take(struct juggle_client *state, uint16_t index, uint32
 static uint16_t next_index(struct juggle_client *state) {
   do {
     state->last_index = state->last_index == INDEX_MAX ? 1 : (uint16_t)(state->last_index + 1);
-  } while (
-      index_is_taken(state, state->last_index) || (state->sync_under_way && state->last_index == state->sync_index));
+  } while (index_is_taken(state, state->last_index) ||
+           (state->sync_under_way && state->last_index == state->sync_index) ||
+           (state->room_under_way && state->last_index == state->room_index));
   return state->last_index;
 }
 
@@ -284,6 +291,58 @@ static bool start_sync(struct client *client) {
   return write_sync(client, state->cursor_ms);
 }
 
+/* --- the chatroom --- */
+
+static bool in_room(const struct client *client) {
+  return client->index < client->run->settings.room_members;
+}
+
+/* A query to the room with room for data_len bytes of data, which the caller writes at *data. */
+static bool room_query_begin(
+    struct client *client, const char *topic, size_t data_len, struct frame *frame, uint8_t **data) {
+  struct juggle_client *state = state_of(client);
+  struct juggle_request query = {
+      .index = next_index(state),
+      .topic = view_str(topic),
+      .target = view_str(population_of(client)->room_id),
+      .data = {NULL, data_len},
+  };
+  if (!frame_begin(client, JUGGLE_QUERY, 1, juggle_request_size(&query), frame)) return false;
+  *data = juggle_write_request(frame->body, &query);
+  state->room_index = (uint16_t)query.index;
+  state->room_sent_ns = clock_now_ns();
+  state->room_under_way = true;
+  state->room_again = false;
+  return true;
+}
+
+static bool write_join(struct client *client) {
+  struct juggle_room_request join = {.room_id = view_str(population_of(client)->room_id), .auto_create = true};
+  struct frame frame;
+  uint8_t *data;
+  if (!room_query_begin(client, "c_join", juggle_room_request_size(&join), &frame, &data)) return false;
+  juggle_write_room_request(data, &join);
+  frame_end(client, &frame);
+  return true;
+}
+
+static bool write_room_sync(struct client *client) {
+  struct juggle_client *state = state_of(client);
+  struct juggle_room_sync sync = {
+      .room_id = view_str(population_of(client)->room_id), .sync_time_ms = state->room_cursor_ms};
+  struct frame frame;
+  uint8_t *data;
+  if (!room_query_begin(client, "c_sync_msgs", juggle_room_sync_size(&sync), &frame, &data)) return false;
+  juggle_write_room_sync(data, &sync);
+  frame_end(client, &frame);
+  state->room_from_ms = state->room_cursor_ms;
+  return true;
+}
+
+static bool write_room_query(struct client *client) {
+  return state_of(client)->step == STEP_JOIN ? write_join(client) : write_room_sync(client);
+}
+
 /* Unique per run, phase, sender and sequence, since servers look for duplicates by it alone: 128 bits as base64url. */
 static void write_client_uid(const struct payload *payload, char out[CLIENT_UID_LEN]) {
   static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -308,14 +367,24 @@ static void write_up_msg(uint8_t *at, const struct juggle_up_msg *msg, const str
   pb_write_bytes_field(at, 4, msg->client_uid);
 }
 
+struct destination {
+  struct view topic, target;
+};
+
+static struct destination destination_of(
+    const struct juggle_population *population, const struct publish *publish, char user[JUGGLE_ID_MAX]) {
+  if (publish->to == PUBLISH_TO_GROUP) return (struct destination){view_str("g_msg"), view_str(population->group_id)};
+  if (publish->to == PUBLISH_TO_ROOM) return (struct destination){view_str("c_msg"), view_str(population->room_id)};
+  size_t len = juggle_user_id(population, publish->recipient, user);
+  return (struct destination){view_str("p_msg"), view_of(user, len)};
+}
+
 static enum publish_result juggle_publish(struct client *client, const struct publish *publish) {
   struct juggle_client *state = state_of(client);
-  const struct juggle_population *population = population_of(client);
   if (state->step != STEP_READY || state->table_used >= OUTSTANDING_MAX) return PUBLISH_BLOCKED;
 
   char user[JUGGLE_ID_MAX], uid[CLIENT_UID_LEN];
-  bool to_group = publish->to == PUBLISH_TO_GROUP;
-  size_t user_len = to_group ? 0 : juggle_user_id(population, publish->recipient, user);
+  struct destination destination = destination_of(population_of(client), publish, user);
   write_client_uid(&publish->payload, uid);
   struct juggle_up_msg msg = {
       .msg_type = view_str("jg:text"),
@@ -325,8 +394,8 @@ static enum publish_result juggle_publish(struct client *client, const struct pu
   };
   struct juggle_request request = {
       .index = next_index(state),
-      .topic = view_str(to_group ? "g_msg" : "p_msg"),
-      .target = to_group ? view_str(population->group_id) : view_of(user, user_len),
+      .topic = destination.topic,
+      .target = destination.target,
       .data = {NULL, juggle_up_msg_size(&msg)},
   };
   struct frame frame;
@@ -358,7 +427,7 @@ static bool on_connect_ack(struct client *client, struct view body) {
   if (state->step != STEP_LOGIN || !juggle_read_connect_ack(body, &ack)) return fail(client, CAUSE_PROTOCOL);
   if (ack.code != JUGGLE_OK) return fail(client, ack.code);
   state->step = STEP_FIRST_SYNC;
-  state->cursor_ms = later(ack.timestamp_ms, 0);
+  state->cursor_ms = client->run->settings.backlog ? 0 : later(ack.timestamp_ms, 0);
   return check_written(client, start_sync(client));
 }
 
@@ -384,7 +453,10 @@ static bool on_message(struct client *client, const struct juggle_request *push,
   struct juggle_client *state = state_of(client);
   struct juggle_down_msg msg;
   if (!juggle_read_down_msg(push->data, &msg)) return fail(client, CAUSE_PROTOCOL);
-  if (!msg.is_send) {
+  if (msg.channel == JUGGLE_CHATROOM) {
+    state->room_cursor_ms = later(state->room_cursor_ms, msg.msg_time_ms);
+    deliver(client, &msg, false);
+  } else if (!msg.is_send) {
     bool overlap = push_is_overlap(state, msg.msg_time_ms);
     if (state->sync_under_way || state->sync_again) {
       state->pushed_until_ms = later(state->pushed_until_ms, msg.msg_time_ms);
@@ -396,11 +468,25 @@ static bool on_message(struct client *client, const struct juggle_request *push,
   return qos == 0 || check_written(client, write_push_ack(client, push->index));
 }
 
+static bool on_room_notify(struct client *client, const struct juggle_notify *notify) {
+  struct juggle_client *state = state_of(client);
+  bool ours = in_room(client) && state->step >= STEP_JOIN && view_is(notify->room_id, population_of(client)->room_id);
+  if (!ours) return true;
+  if (notify->type == JUGGLE_NOTIFY_ROOM_DESTROYED) return fail(client, JUGGLE_ROOM_DELETED);
+  if (notify->type != JUGGLE_NOTIFY_ROOM_MSG || notify->sync_time_ms <= state->room_cursor_ms) return true;
+  if (state->room_under_way || state->room_again) {
+    state->room_again = true;
+    return true;
+  }
+  return check_written(client, write_room_sync(client));
+}
+
 static bool on_notify(struct client *client, struct view data) {
   struct juggle_client *state = state_of(client);
   struct juggle_notify notify;
   if (!juggle_read_notify(data, &notify)) return fail(client, CAUSE_PROTOCOL);
-  if (notify.type > 1 || notify.sync_time_ms <= state->cursor_ms) return true;
+  if (notify.type > JUGGLE_NOTIFY_MSG) return on_room_notify(client, &notify);
+  if (notify.sync_time_ms <= state->cursor_ms) return true;
   if (state->sync_under_way || state->sync_again) {
     state->sync_again = true;
     return true;
@@ -444,12 +530,24 @@ static bool read_page(struct client *client, struct view data, bool *finished, i
   return !reader.bad;
 }
 
+static void become_ready(struct client *client) {
+  state_of(client)->step = STEP_READY;
+  client->hooks->established(client);
+}
+
+/* What comes after the first sync. */
+static bool enter(struct client *client) {
+  if (in_room(client)) {
+    state_of(client)->step = STEP_JOIN;
+    return check_written(client, write_join(client));
+  }
+  become_ready(client);
+  return true;
+}
+
 static bool finish_sync(struct client *client) {
   struct juggle_client *state = state_of(client);
-  if (state->step == STEP_FIRST_SYNC) {
-    state->step = STEP_READY;
-    client->hooks->established(client);
-  }
+  if (state->step == STEP_FIRST_SYNC && !enter(client)) return false;
   if (state->sync_again) return check_written(client, start_sync(client));
   state->cursor_ms = later(state->cursor_ms, state->pushed_until_ms);
   return true;
@@ -463,10 +561,58 @@ static bool on_sync_refused(struct client *client, int32_t code) {
   return true;
 }
 
+static void retry_room(struct client *client) {
+  state_of(client)->room_again = true;
+  client->hooks->wake(client, clock_now_ns() + SYNC_RETRY_NS);
+}
+
+static bool on_joined(struct client *client, const struct juggle_query_ack *ack) {
+  struct juggle_client *state = state_of(client);
+  if (ack->code == JUGGLE_RATE_LIMIT) {
+    retry_room(client);
+    return true;
+  }
+  if (ack->code != JUGGLE_OK) return fail(client, ack->code);
+  state->room_cursor_ms = later(state->room_cursor_ms, ack->timestamp_ms);
+  become_ready(client);
+  return !state->room_again || check_written(client, write_room_sync(client));
+}
+
+/* What was pushed while the pull was under way may come again with it. */
+static bool read_room_page(struct client *client, struct view data) {
+  struct juggle_client *state = state_of(client);
+  int64_t pushed_until_ms = state->room_cursor_ms, last_ms = state->room_from_ms;
+  struct juggle_set_reader reader = juggle_set_reader_of(data);
+  struct view raw;
+  while (juggle_set_next(&reader, &raw)) {
+    struct juggle_down_msg msg;
+    if (!juggle_read_down_msg(raw, &msg)) return false;
+    bool overlap = msg.msg_time_ms > last_ms && msg.msg_time_ms <= pushed_until_ms;
+    last_ms = later(last_ms, msg.msg_time_ms);
+    deliver(client, &msg, overlap);
+  }
+  state->room_cursor_ms = later(state->room_cursor_ms, last_ms);
+  return !reader.bad;
+}
+
+static bool on_room_answer(struct client *client, const struct juggle_query_ack *ack) {
+  struct juggle_client *state = state_of(client);
+  state->room_under_way = false;
+  if (state->step == STEP_JOIN) return on_joined(client, ack);
+  if (ack->code == JUGGLE_ROOM_NOT_MEMBER || ack->code == JUGGLE_ROOM_UNKNOWN) return fail(client, ack->code);
+  if (ack->code != JUGGLE_OK) {
+    retry_room(client);
+    return true;
+  }
+  if (!read_room_page(client, ack->data)) return fail(client, CAUSE_PROTOCOL);
+  return !state->room_again || check_written(client, write_room_sync(client));
+}
+
 static bool on_query_ack(struct client *client, struct view body) {
   struct juggle_client *state = state_of(client);
   struct juggle_query_ack ack;
   if (!juggle_read_query_ack(body, &ack)) return fail(client, CAUSE_PROTOCOL);
+  if (state->room_under_way && ack.index == state->room_index) return on_room_answer(client, &ack);
   if (!state->sync_under_way || ack.index != state->sync_index) return true;
   state->sync_under_way = false;
   if (ack.code != JUGGLE_OK) return on_sync_refused(client, ack.code);
@@ -601,12 +747,17 @@ static void juggle_opened(struct client *client) {
 
 static void juggle_tick(struct client *client, uint64_t now_ns) {
   struct juggle_client *state = state_of(client);
-  if (state->step != STEP_READY && state->step != STEP_FIRST_SYNC) return;
+  if (state->step < STEP_FIRST_SYNC) return;
   if (state->sync_under_way && now_ns >= state->sync_sent_ns + SYNC_TIMEOUT_NS) {
     state->sync_under_way = false;
     state->sync_again = true;
   }
   if (state->sync_again && !state->sync_under_way && !check_written(client, start_sync(client))) return;
+  if (state->room_under_way && now_ns >= state->room_sent_ns + SYNC_TIMEOUT_NS) {
+    state->room_under_way = false;
+    state->room_again = true;
+  }
+  if (state->room_again && !state->room_under_way && !check_written(client, write_room_query(client))) return;
   if (now_ns < state->ping_sent_ns + TICK_NS / 2) return;
   if (state->pings_unanswered >= PINGS_UNANSWERED_MAX) {
     fail(client, CAUSE_KEEP_ALIVE);
@@ -637,7 +788,7 @@ const struct driver driver_juggle = {
     .title = "JuggleIM (protobuf over WebSocket)",
     .ack_meaning = "PublishAck: accepted by the server, with id, time and sequence",
     .delivery = "push with ack, or notify and pull; at least once, in order of the receiver's time",
-    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP,
+    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_ROOM,
     .default_port = 9003,
     .payload_form = PAYLOAD_TEXT,
     .payload_min_bytes = PAYLOAD_TEXT_MIN,

@@ -1,5 +1,5 @@
-/* Set-up of a JuggleIM population: users and tokens, the group, the server's version, the navigator (fact sheet
- * sections 6, 7.1 and 10.3). Blocking, with many calls in flight over kept-alive connections. */
+/* Set-up of a JuggleIM population: users and tokens, the group or chatroom, the server's version, the navigator (fact
+ * sheet sections 6, 7.1 and 10.3). Blocking, with many calls in flight over kept-alive connections. */
 #include "driver/juggle_internal.h"
 
 #include "base/clock.h"
@@ -376,6 +376,24 @@ static enum status make_group(struct setup *setup, struct err *err) {
   return STATUS_OK;
 }
 
+/* --- the chatroom --- */
+
+static enum status make_room(struct setup *setup, struct err *err) {
+  struct call *call = &setup->calls[0];
+  char *body = malloc(BODY_MAX);
+  if (body) {
+    snprintf(body, BODY_MAX, "{\"chat_id\":\"%s\",\"chat_name\":\"muster load test\"}", setup->population->room_id);
+  }
+  enum status status = call_post(setup, call, "/chatrooms/create", body, err);
+  if (status != STATUS_OK) return status;
+  status = finish_call(setup, "chatrooms/create", err);
+  long http_status = 0;
+  curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &http_status);
+  if (status == STATUS_OK || http_status != 404) return status;
+  return err_set(err, STATUS_UNREACHABLE,
+      "%s has no chatrooms (JuggleIM's community edition does not): use another topology, or musterd", setup->api_url);
+}
+
 /* --- version and navigator --- */
 
 /* What GET /version of the WebSocket port says; best effort: a report without it is still a report. */
@@ -468,6 +486,9 @@ static enum status make_population(struct driver_run *run, struct err *err) {
   if (run->settings.group_members > 0) {
     snprintf(population->group_id, sizeof(population->group_id), "muster-%08x-group", run_digits);
   }
+  if (run->settings.room_members > 0) {
+    snprintf(population->room_id, sizeof(population->room_id), "muster-%08x-room", run_digits);
+  }
   run->population = population;
   return STATUS_OK;
 }
@@ -516,6 +537,7 @@ static enum status provision(struct setup *setup, struct err *err) {
   if (status == STATUS_OK) status = setup_open(setup, err);
   if (status == STATUS_OK) status = register_users(setup, err);
   if (status == STATUS_OK && run->settings.group_members > 0) status = make_group(setup, err);
+  if (status == STATUS_OK && run->settings.room_members > 0) status = make_room(setup, err);
   if (status == STATUS_OK && run->settings.navigator_url) status = ask_navigator(setup, err);
   if (status == STATUS_OK) status = open_target(run, err);
   if (status == STATUS_OK) read_version(setup);

@@ -11,6 +11,7 @@ struct juggle_population {
   char prefix[JUGGLE_ID_MAX + 1]; /* of every user id: "muster-<8 hex digits of the run>-" */
   size_t prefix_len;
   char group_id[JUGGLE_ID_MAX + 1]; /* "" without a group */
+  char room_id[JUGGLE_ID_MAX + 1];  /* "" without a chatroom */
   const char **tokens;              /* one per client, in the run's arena */
 };
 

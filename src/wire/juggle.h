@@ -68,6 +68,7 @@ enum juggle_code {
   JUGGLE_ROOM_DEFAULT = 14000,
   JUGGLE_ROOM_NOT_MEMBER = 14001,
   JUGGLE_ROOM_UNKNOWN = 14005,
+  JUGGLE_ROOM_DELETED = 14006,
 };
 /* A short English text for a code ("not a group member"), or NULL when it is not in appendix A. */
 const char *juggle_code_text(int32_t code);

@@ -823,6 +823,232 @@ static void test_close_frame(void **state) {
   assert_int_equal(f->failed_code, CAUSE_CLOSED_BY_PEER);
 }
 
+/* --- the backlog --- */
+
+static void log_in_until_first_sync(struct fixture *f) {
+  peer_upgrade(f);
+  peer_expect(f, JUGGLE_CONNECT);
+  peer_connect_ack(f, 0, T);
+}
+
+static void test_backlog_is_pulled_before_the_client_counts_as_connected(void **state) {
+  struct fixture *f = *state;
+  enum { PAGE = 8 };
+  f->run.settings.backlog = true;
+  log_in_until_first_sync(f);
+  struct pull pull = peer_expect_sync(f);
+  assert_int_equal(pull.from_ms, 0);
+  for (int page = 0; page < 3; page++) {
+    int64_t times[PAGE];
+    for (int i = 0; i < PAGE; i++)
+      times[i] = T - 1000 + page * PAGE + i;
+    peer_page(f, pull.index, times, PAGE, false);
+    assert_int_equal(f->delivered, (page + 1) * PAGE);
+    assert_int_equal(f->established, 0);
+    pull = peer_expect_sync(f);
+    assert_int_equal(pull.from_ms, times[PAGE - 1]);
+  }
+  peer_notify(f, T - 500);
+  const int64_t last[] = {T - 600, T - 500};
+  peer_page(f, pull.index, last, 2, true);
+  assert_int_equal(f->established, 1);
+  assert_int_equal(f->delivered, 3 * PAGE + 2);
+  assert_int_equal(f->overlaps, 0);
+  pull = peer_expect_sync(f); /* the notice that came meanwhile */
+  assert_int_equal(pull.from_ms, T - 500);
+  assert_int_equal(f->failed, 0);
+}
+
+static void test_empty_backlog(void **state) {
+  struct fixture *f = *state;
+  f->run.settings.backlog = true;
+  log_in_until_first_sync(f);
+  peer_page(f, peer_expect_sync(f).index, NULL, 0, true);
+  assert_int_equal(f->established, 1);
+  assert_int_equal(f->delivered, 0);
+}
+
+/* --- the chatroom --- */
+
+#define ROOM "muster-0badcafe-room"
+
+static void answer_query(struct fixture *f, int32_t index, int32_t code, int64_t time_ms) {
+  uint8_t body[64];
+  struct juggle_query_ack ack = {.index = index, .code = code, .timestamp_ms = time_ms};
+  peer_send(f, JUGGLE_QUERY_ACK, 1, body, (size_t)(juggle_write_query_ack(body, &ack) - body));
+}
+
+static int32_t expect_join(struct fixture *f) {
+  struct juggle_request query;
+  struct juggle_room_request join;
+  assert_true(juggle_read_request(peer_expect(f, JUGGLE_QUERY), &query));
+  assert_true(view_is(query.topic, "c_join"));
+  assert_true(view_is(query.target, ROOM));
+  assert_true(juggle_read_room_request(query.data, &join));
+  assert_true(view_is(join.room_id, ROOM));
+  assert_true(join.auto_create);
+  return query.index;
+}
+
+static struct pull expect_room_sync(struct fixture *f) {
+  struct juggle_request query;
+  struct juggle_room_sync sync;
+  assert_true(juggle_read_request(peer_expect(f, JUGGLE_QUERY), &query));
+  assert_true(view_is(query.topic, "c_sync_msgs"));
+  assert_true(view_is(query.target, ROOM));
+  assert_true(juggle_read_room_sync(query.data, &sync));
+  assert_true(view_is(sync.room_id, ROOM));
+  return (struct pull){query.index, sync.sync_time_ms};
+}
+
+static void peer_room_notify(struct fixture *f, int32_t type, const char *room, int64_t time_ms) {
+  uint8_t data[64], body[128];
+  struct juggle_notify notify = {.type = type, .sync_time_ms = time_ms, .room_id = view_str(room)};
+  struct juggle_request push = {.index = 9, .topic = view_str("ntf"), .target = view_str("bob")};
+  push.data = view_of(data, (size_t)(juggle_write_notify(data, &notify) - data));
+  peer_send(f, JUGGLE_PUBLISH, 1, body, (size_t)(juggle_write_request(body, &push) - body));
+}
+
+/* Through the first sync up to the join's question; returns its index. */
+static int32_t log_in_until_join(struct fixture *f) {
+  f->run.settings.room_members = 1;
+  snprintf(f->population.room_id, sizeof(f->population.room_id), ROOM);
+  log_in_until_first_sync(f);
+  peer_page(f, peer_expect_sync(f).index, NULL, 0, true);
+  assert_int_equal(f->established, 0);
+  return expect_join(f);
+}
+
+/* The room's cursor is T + 100 afterwards, the inbox's T. */
+static void join_room(struct fixture *f) {
+  int32_t index = log_in_until_join(f);
+  answer_query(f, index, 0, T + 100);
+  assert_int_equal(f->established, 1);
+  peer_expect_nothing(f);
+}
+
+static void test_joins_and_publishes_to_the_room(void **state) {
+  struct fixture *f = *state;
+  join_room(f);
+  struct publish publish = {.to = PUBLISH_TO_ROOM, .token = 5, .payload = {.run_id = 7, .size = 256}};
+  assert_int_equal(driver_juggle.publish(f->client, &publish), PUBLISH_WRITTEN);
+  struct juggle_request request;
+  struct juggle_up_msg msg;
+  assert_true(juggle_read_request(peer_expect(f, JUGGLE_PUBLISH), &request));
+  assert_true(view_is(request.topic, "c_msg"));
+  assert_true(view_is(request.target, ROOM));
+  assert_true(juggle_read_up_msg(request.data, &msg));
+  assert_int_equal(msg.content.len, 256);
+  peer_publish_ack(f, request.index, 0);
+  assert_int_equal(f->acked_token, 5);
+}
+
+static void test_clients_beyond_the_members_do_not_join(void **state) {
+  struct fixture *f = *state;
+  f->run.settings.room_members = 1;
+  f->client->index = 1;
+  log_in_until_first_sync(f);
+  struct juggle_request query;
+  assert_true(juggle_read_request(peer_expect(f, JUGGLE_QUERY), &query));
+  peer_page(f, query.index, NULL, 0, true);
+  assert_int_equal(f->established, 1);
+  peer_expect_nothing(f);
+}
+
+static void test_room_notice_pulls(void **state) {
+  struct fixture *f = *state;
+  const int64_t first[] = {T + 101, T + 102}, second[] = {T + 103};
+  join_room(f);
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, ROOM, T + 100);
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, "another", T + 900);
+  peer_expect_nothing(f);
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, ROOM, T + 102);
+  struct pull pull = expect_room_sync(f);
+  assert_int_equal(pull.from_ms, T + 100);
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, ROOM, T + 103);
+  peer_expect_nothing(f); /* one pull at a time */
+  peer_notify(f, T + 1);
+  struct pull inbox = peer_expect_sync(f); /* the inbox has its own */
+  assert_int_equal(inbox.from_ms, T);
+  peer_page(f, pull.index, first, 2, false);
+  assert_int_equal(f->delivered, 2);
+  pull = expect_room_sync(f); /* "again" */
+  assert_int_equal(pull.from_ms, T + 102);
+  peer_page(f, inbox.index, NULL, 0, true);
+  peer_page(f, pull.index, second, 1, false);
+  assert_int_equal(f->delivered, 3);
+  assert_int_equal(f->overlaps, 0);
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, ROOM, T + 103);
+  peer_expect_nothing(f);
+  assert_int_equal(f->failed, 0);
+}
+
+/* A DownMsg of the room by push, which moves the room's cursor and not the inbox's. */
+static void peer_push_room(struct fixture *f, int64_t time_ms) {
+  uint8_t data[256], body[512];
+  struct juggle_request push = {.index = 3, .topic = view_str("msg"), .target = view_str("bob")};
+  push.data = view_of(data, down_msg(data, time_ms, "pushed"));
+  assert_int_equal(data[7], 0x10);
+  data[8] = JUGGLE_CHATROOM;
+  peer_send(f, JUGGLE_PUBLISH, 0, body, (size_t)(juggle_write_request(body, &push) - body));
+}
+
+static void test_room_push_is_delivered(void **state) {
+  struct fixture *f = *state;
+  const int64_t times[] = {T + 105, T + 106};
+  join_room(f);
+  peer_push_room(f, T + 104);
+  assert_int_equal(f->delivered, 1);
+  peer_expect_nothing(f);
+  peer_notify(f, T + 1);
+  struct pull pull = peer_expect_sync(f);
+  assert_int_equal(pull.from_ms, T);
+  peer_page(f, pull.index, NULL, 0, true);
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, ROOM, T + 106);
+  pull = expect_room_sync(f);
+  assert_int_equal(pull.from_ms, T + 104);
+  peer_push_room(f, T + 105);
+  peer_page(f, pull.index, times, 2, false);
+  assert_int_equal(f->delivered, 4);
+  assert_int_equal(f->overlaps, 1);
+}
+
+static void test_refused_join_fails_the_connect(void **state) {
+  struct fixture *f = *state;
+  answer_query(f, log_in_until_join(f), JUGGLE_ROOM_UNKNOWN, T);
+  assert_int_equal(f->established, 0);
+  assert_int_equal(f->failed, 1);
+  assert_int_equal(f->failed_code, JUGGLE_ROOM_UNKNOWN);
+}
+
+static void test_rate_limited_room_queries_are_repeated(void **state) {
+  struct fixture *f = *state;
+  answer_query(f, log_in_until_join(f), JUGGLE_RATE_LIMIT, T);
+  assert_int_equal(f->wakes, 1);
+  driver_juggle.tick(f->client, clock_now_ns());
+  int32_t index = expect_join(f);
+  peer_expect(f, JUGGLE_PING); /* the keep-alive of the same tick */
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, ROOM, T + 101); /* comes before the answer */
+  answer_query(f, index, 0, T + 100);
+  assert_int_equal(f->established, 1);
+  struct pull pull = expect_room_sync(f);
+  answer_query(f, pull.index, JUGGLE_RATE_LIMIT, T);
+  assert_int_equal(f->wakes, 2);
+  peer_expect_nothing(f);
+  driver_juggle.tick(f->client, clock_now_ns());
+  pull = expect_room_sync(f);
+  assert_int_equal(pull.from_ms, T + 100);
+  assert_int_equal(f->failed, 0);
+}
+
+static void test_destroyed_room_ends_the_client(void **state) {
+  struct fixture *f = *state;
+  join_room(f);
+  peer_room_notify(f, JUGGLE_NOTIFY_ROOM_DESTROYED, ROOM, T + 101);
+  assert_int_equal(f->failed, 1);
+  assert_int_equal(f->failed_code, JUGGLE_ROOM_DELETED);
+}
+
 static void test_registry(void **state) {
   (void)state;
   assert_ptr_equal(driver_find("juggle"), &driver_juggle);
@@ -870,6 +1096,15 @@ int main(void) {
       OBFUSCATED(test_plain_body_in_obfuscated_mode),
       PLAIN(test_random_bytes_never_crash),
       PLAIN(test_close_frame),
+      OBFUSCATED(test_backlog_is_pulled_before_the_client_counts_as_connected),
+      PLAIN(test_empty_backlog),
+      OBFUSCATED(test_joins_and_publishes_to_the_room),
+      PLAIN(test_clients_beyond_the_members_do_not_join),
+      OBFUSCATED(test_room_notice_pulls),
+      PLAIN(test_room_push_is_delivered),
+      PLAIN(test_refused_join_fails_the_connect),
+      PLAIN(test_rate_limited_room_queries_are_repeated),
+      PLAIN(test_destroyed_room_ends_the_client),
       cmocka_unit_test(test_registry),
   };
   return cmocka_run_group_tests_name("juggle", tests, NULL, NULL);

@@ -24,7 +24,7 @@
 #define SECRET "0123456789abcdef"
 #define REQUEST_MAX (1 << 20)
 
-enum conduct { GOOD, REFUSES, OVERLOADED_ONCE, GARBAGE, HTML, CLOSES, SILENT, NO_TOKEN, HUGE_ANSWER };
+enum conduct { GOOD, NO_ROOMS, REFUSES, OVERLOADED_ONCE, GARBAGE, HTML, CLOSES, SILENT, NO_TOKEN, HUGE_ANSWER };
 
 struct api {
   int listener;
@@ -32,7 +32,7 @@ struct api {
   enum conduct conduct;
   int refusal; /* code of REFUSES */
   const char *refused_path;
-  atomic_uint users, groups, members, bad_signatures, overloads, connections;
+  atomic_uint users, groups, members, rooms, bad_signatures, overloads, connections;
   atomic_bool stopping;
   pthread_t thread;
 };
@@ -83,6 +83,9 @@ static void answer_json(struct api *api, const char *request, char *out, size_t 
     check_signature(api, request);
     api->groups++;
     api->members += count_of(strstr(request, "member_ids"), "\"muster-");
+  } else if (strncmp(request, "POST /apigateway/chatrooms/create ", 34) == 0) {
+    check_signature(api, request);
+    api->rooms += strstr(request, "{\"chat_id\":\"muster-0badcafe-room\",") != NULL;
   } else if (strncmp(request, "GET /version ", 13) == 0) {
     snprintf(out, size, "{\"version\":\"1.8.14\"}");
   } else if (strncmp(request, "GET /navigator/general ", 23) == 0) {
@@ -97,9 +100,12 @@ static void answer(struct exchange *exchange, const char *request) {
   while (api->conduct == SILENT && !api->stopping)
     usleep(1000);
   answer_json(api, request, json, sizeof(json));
+  if (api->conduct == NO_ROOMS && strstr(request, "/chatrooms/")) snprintf(json, sizeof(json), "404 page not found");
   const char *body = api->conduct == GARBAGE ? "{\"code\":" : api->conduct == HTML ? "<html>moved</html>" : json;
   size_t len = api->conduct == HUGE_ANSWER ? 10000000 : strlen(body);
-  int head_len = snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", len);
+  bool missing = api->conduct == NO_ROOMS && strstr(request, "/chatrooms/");
+  int head_len = snprintf(
+      head, sizeof(head), "HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n", missing ? "404 Not Found" : "200 OK", len);
   if (send(exchange->fd, head, (size_t)head_len, MSG_NOSIGNAL) < 0) return;
   for (size_t sent = 0; sent < len;) {
     size_t part = api->conduct == HUGE_ANSWER ? (len - sent < 512 ? len - sent : 512) : len - sent;
@@ -241,6 +247,29 @@ static void test_group_is_made_in_chunks(void **state) {
   stop(api);
 }
 
+static void test_room_is_made(void **state) {
+  (void)state;
+  struct api *api = start(GOOD);
+  struct set_up it = {.run.settings.room_members = 20};
+  assert_int_equal(set_up(&it, api), STATUS_OK);
+  const struct juggle_population *population = it.run.population;
+  assert_int_equal(api->rooms, 1);
+  assert_int_equal(api->groups, 0);
+  assert_int_equal(api->bad_signatures, 0);
+  assert_string_equal(population->room_id, "muster-0badcafe-room");
+  driver_juggle.release(&it.run);
+  stop(api);
+}
+
+static void test_server_without_rooms_is_told(void **state) {
+  (void)state;
+  struct api *api = start(NO_ROOMS);
+  struct set_up it = {.run.settings.room_members = 20};
+  assert_int_equal(set_up(&it, api), STATUS_UNREACHABLE);
+  assert_non_null(strstr(it.err.text, "no chatrooms"));
+  stop(api);
+}
+
 static void test_navigator_decides_where_to_connect(void **state) {
   (void)state;
   struct api *api = start(GOOD);
@@ -338,6 +367,8 @@ int main(void) {
       cmocka_unit_test(test_registers_everybody),
       cmocka_unit_test(test_longest_user_id_fits),
       cmocka_unit_test(test_group_is_made_in_chunks),
+      cmocka_unit_test(test_room_is_made),
+      cmocka_unit_test(test_server_without_rooms_is_told),
       cmocka_unit_test(test_navigator_decides_where_to_connect),
       cmocka_unit_test(test_a_timed_out_call_is_repeated),
       cmocka_unit_test(test_refusals_say_how_to_mend),
