@@ -34,5 +34,9 @@ void report_free(struct report *report) {
 }
 
 int report_exit_code(const struct report *report) {
-  return report->verdict == VERDICT_VALID ? 0 : 3;
+  if (report->verdict != VERDICT_VALID) return 3;
+  for (uint32_t i = 0; i < report->objectives; i++) {
+    if (!report->objective[i].held) return 1;
+  }
+  return 0;
 }

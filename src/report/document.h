@@ -74,6 +74,30 @@ enum verdict { VERDICT_VALID, VERDICT_INVALID };
 
 #define REPORT_REASONS_MAX 16
 
+/* Who is to blame when a run is invalid: a search for the server's limit must never take the generator's for it. */
+enum blame {
+  BLAME_RUN,       /* the run itself: interrupted, too short for an objective, a broken identity */
+  BLAME_GENERATOR, /* late, busy, without its core, or its clock is not to be trusted */
+  BLAME_SERVER,    /* did not let clients in, dropped them, took or answered too little */
+};
+
+/* What the user demanded of the figures (report/slo.h), and what came of it. */
+#define REPORT_OBJECTIVES_MAX 16
+#define OBJECTIVE_TEXT_MAX 80
+struct report_objective {
+  char text[OBJECTIVE_TEXT_MAX]; /* "delivery.p99<250ms" */
+  const char *unit;              /* of measured: "ns", "count", "share", "per_second", "ratio" */
+  double measured;               /* meaningless unless evaluable */
+  bool evaluable;                /* false: too few samples, or this run has no such clock */
+  bool held;
+};
+
+/* The generator's own ceiling as `muster calibrate` found it on this machine for this shape of load. */
+struct report_calibration {
+  double ceiling_per_sec; /* publishes; 0: not calibrated */
+  char measured_at[40];
+};
+
 struct report {
   char run_id[40];
   char started_at[40], measure_started_at[40], measure_ended_at[40]; /* RFC 3339, UTC */
@@ -98,7 +122,11 @@ struct report {
   double fan_out, acks_per_second, deliveries_per_second, connections_per_second, attempts_per_second;
   enum verdict verdict;
   char reason[REPORT_REASONS_MAX][256];
+  enum blame blame[REPORT_REASONS_MAX]; /* of each reason */
   uint32_t reasons;
+  struct report_objective objective[REPORT_OBJECTIVES_MAX]; /* by slo_judge */
+  uint32_t objectives;
+  struct report_calibration calibration; /* by calibrate_note */
 };
 
 void report_free(struct report *report);
@@ -109,13 +137,18 @@ void report_environment_read(struct report_environment *out);
 /* Computes rates and fan-out, checks every identity, and decides (methodology.md, Verdict). Never fails: what is
  * wrong becomes a reason. */
 void report_judge(struct report *report);
+/* Adds a reason and makes the verdict invalid. */
+void report_blame(struct report *report, enum blame blame, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A percentile with fewer samples beyond it is marked, and no objective is judged by it. */
+#define FEW_SAMPLES 10
 /* Bounds of the verdict, printed in the JSON report beside it. */
 #define VERDICT_LAG_P99_NS (5 * 1000 * 1000)
 #define VERDICT_BUSY_SHARE 0.90
 #define VERDICT_GAP_SHARE 0.05
 #define VERDICT_ACHIEVED_SHARE 0.99
 
-/* 0 valid, 3 invalid (methodology.md, Verdict). */
+/* 0 valid with every objective held, 1 valid with one that was not, 3 invalid (methodology.md, Verdict). */
 int report_exit_code(const struct report *report);
 
 /* The whole report for a person, at most 100 columns. */

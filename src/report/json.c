@@ -21,7 +21,6 @@ static const struct {
     {"p99_99_ns", 99.99},
 };
 #define PERCENTILES (sizeof percentiles / sizeof percentiles[0])
-#define FEW_SAMPLES 10
 
 static double seconds(uint64_t ns) {
   return (double)ns / 1e9;
@@ -35,6 +34,26 @@ static void write_tool(struct json_writer *w) {
   json_close_object(w);
 }
 
+/* What could not be measured is null, not 0, and was neither held nor broken. */
+static void write_objectives(struct json_writer *w, const struct report *r) {
+  json_open_array(w, "objectives");
+  for (uint32_t i = 0; i < r->objectives; i++) {
+    const struct report_objective *objective = &r->objective[i];
+    json_open_object(w, NULL);
+    json_put_text(w, "text", objective->text);
+    json_put_text(w, "unit", objective->unit);
+    if (objective->evaluable) {
+      json_put_double(w, "measured", objective->measured);
+      json_put_bool(w, "held", objective->held);
+    } else {
+      json_put_null(w, "measured");
+      json_put_null(w, "held");
+    }
+    json_close_object(w);
+  }
+  json_close_array(w);
+}
+
 static void write_verdict(struct json_writer *w, const struct report *r) {
   json_open_object(w, "verdict");
   json_put_text(w, "result", r->verdict == VERDICT_VALID ? "valid" : "invalid");
@@ -42,6 +61,7 @@ static void write_verdict(struct json_writer *w, const struct report *r) {
   for (uint32_t i = 0; i < r->reasons; i++)
     json_put_text(w, NULL, r->reason[i]);
   json_close_array(w);
+  write_objectives(w, r);
   json_open_object(w, "bounds");
   json_put_int(w, "schedule_lag_p99_ns", VERDICT_LAG_P99_NS);
   json_put_double(w, "worker_busy_share", VERDICT_BUSY_SHARE);
@@ -244,6 +264,18 @@ static void write_rates(struct json_writer *w, const struct report *r) {
   json_close_object(w);
 }
 
+static void write_calibration(struct json_writer *w, const struct report *r) {
+  if (r->calibration.ceiling_per_sec <= 0) {
+    json_put_null(w, "calibration");
+    return;
+  }
+  json_open_object(w, "calibration");
+  json_put_double(w, "ceiling_publishes_per_second", r->calibration.ceiling_per_sec);
+  json_put_double(w, "load_share", r->attempts_per_second / r->calibration.ceiling_per_sec);
+  json_put_text(w, "measured_at", r->calibration.measured_at);
+  json_close_object(w);
+}
+
 static void write_latency(struct json_writer *w, const char *name, const struct histogram *h) {
   json_open_object(w, name);
   json_put_uint(w, "count", h->count);
@@ -417,6 +449,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_deliveries(w, &report->measure);
   json_put_double(w, "fan_out", report->fan_out);
   write_rates(w, report);
+  write_calibration(w, report);
   write_bytes(w, &report->measure);
   write_latencies(w, report);
   write_warmup(w, report);

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define FEW_SAMPLES 10
 #define WORKER_ROWS 16
 
 static void write_head(FILE *file, const struct report *r) {
@@ -118,6 +117,11 @@ static void write_rates(FILE *file, const struct report *r) {
   }
   page_text(file, "", "attempts_per_second %.2f of %g asked, connections_per_second %.2f", r->attempts_per_second,
       r->workload.rate_per_sec, r->connections_per_second);
+  if (r->calibration.ceiling_per_sec > 0) {
+    page_text(file, "", "load %.1f %% of the generator's calibrated ceiling of %g publishes/s (%s)",
+        r->attempts_per_second / r->calibration.ceiling_per_sec * 100, r->calibration.ceiling_per_sec,
+        r->calibration.measured_at);
+  }
   page_text(file, "traffic", "%s sent, %s received; %s warm-up publishes excluded", sent, received, warmed);
 }
 
@@ -227,9 +231,38 @@ static void write_limitations(FILE *file, const struct report *r) {
     page_text(file, i ? "" : "limitations", "- %s", r->limitations[i]);
 }
 
+static void format_measured(char out[40], const struct report_objective *objective) {
+  if (strcmp(objective->unit, "ns") == 0) {
+    struct page_unit unit = page_unit_for((int64_t)objective->measured, (int64_t)objective->measured);
+    char number[16];
+    format_latency(number, objective->measured, unit);
+    snprintf(out, 40, "%s %s", number, unit.name);
+  } else if (strcmp(objective->unit, "share") == 0) {
+    snprintf(out, 40, "%.4g %%", objective->measured * 100);
+  } else if (strcmp(objective->unit, "count") == 0) {
+    format_count(out, (uint64_t)objective->measured);
+  } else {
+    snprintf(out, 40, "%.2f", objective->measured);
+  }
+}
+
+static void write_objectives(FILE *file, const struct report *r) {
+  for (uint32_t i = 0; i < r->objectives; i++) {
+    const struct report_objective *objective = &r->objective[i];
+    char measured[40] = "not measurable";
+    if (objective->evaluable) format_measured(measured, objective);
+    page_text(file, i ? "" : "objectives", "%-10s %s (measured: %s)",
+        !objective->evaluable ? "NOT JUDGED"
+        : objective->held     ? "held"
+                              : "BROKEN",
+        objective->text, measured);
+  }
+}
+
 static void write_verdict(FILE *file, const struct report *r) {
   if (r->verdict == VERDICT_VALID) {
-    page_text(file, "verdict", "valid%s", r->measure.deliveries.lost ? ", and the server lost deliveries" : "");
+    page_text(file, "verdict", "valid%s%s", r->measure.deliveries.lost ? ", and the server lost deliveries" : "",
+        report_exit_code(r) ? ", but an objective is broken" : "");
     return;
   }
   page_text(file, "verdict", "invalid:%s%s", r->reasons == 1 ? " " : "", r->reasons == 1 ? r->reason[0] : "");
@@ -253,6 +286,7 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   write_workers(file, report);
   write_limitations(file, report);
   fputc('\n', file);
+  write_objectives(file, report);
   write_verdict(file, report);
   errno = 0;
   if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;

@@ -6,15 +6,24 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void reason(struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void reason(struct report *report, const char *format, ...) {
+void report_blame(struct report *report, enum blame blame, const char *format, ...) {
+  report->verdict = VERDICT_INVALID;
   if (report->reasons >= REPORT_REASONS_MAX) return;
   va_list args;
   va_start(args, format);
   vsnprintf(report->reason[report->reasons], sizeof report->reason[0], format, args);
   va_end(args);
-  report->reasons++;
+  report->blame[report->reasons++] = blame;
+}
+
+/* Publishes that were still due at the end because the connection took no more: then the server held them up, and
+ * their lateness is not the generator's. */
+static bool server_held_back(const struct report *report) {
+  const struct codes *unsent = &report->measure.publishes.unsent;
+  for (uint32_t i = 0; i < unsent->used; i++) {
+    if (unsent->entry[i].code == CAUSE_BLOCKED && unsent->entry[i].count) return true;
+  }
+  return false;
 }
 
 static double per_second(uint64_t count, double seconds) {
@@ -35,19 +44,20 @@ static void derive(struct report *report) {
 static void judge_length(struct report *report) {
   double asked_s = (double)report->workload.duration_ns / 1e9;
   if (report->interrupted) {
-    reason(report, "the run was interrupted after %.2f s of measuring", report->measure_s);
+    report_blame(report, BLAME_RUN, "the run was interrupted after %.2f s of measuring", report->measure_s);
   } else if (report->measure_s > 0 && report->measure_s < asked_s * VERDICT_ACHIEVED_SHARE) {
-    reason(report, "the measure phase ended after %.2f s of the asked %.2f s", report->measure_s, asked_s);
+    report_blame(
+        report, BLAME_RUN, "the measure phase ended after %.2f s of the asked %.2f s", report->measure_s, asked_s);
   }
 }
 
 static void judge_identities(struct report *report) {
   struct err err = {0};
   if (tally_check(&report->measure, report->has_acks, &err) != STATUS_OK) {
-    reason(report, "measure phase: %.230s", err.text);
+    report_blame(report, BLAME_RUN, "measure phase: %.230s", err.text);
   }
   if (tally_check(&report->warmup, report->has_acks, &err) != STATUS_OK) {
-    reason(report, "warm-up phase: %.230s", err.text);
+    report_blame(report, BLAME_RUN, "warm-up phase: %.230s", err.text);
   }
 }
 
@@ -55,15 +65,15 @@ static void judge_connections(struct report *report) {
   const struct tally *t = &report->measure;
   uint32_t clients = report->workload.clients;
   if (t->connections.established < clients && !report->workload.allow_partial) {
-    reason(report,
+    report_blame(report, BLAME_SERVER,
         "only %llu of %u clients were established: mend the cause shown under errors, or accept it with "
         "--allow-partial",
         (unsigned long long)t->connections.established, clients);
   }
   uint64_t dropped = codes_total(&t->connections.dropped);
   if (dropped) {
-    reason(report, "%llu of %llu established connections were dropped during the run", (unsigned long long)dropped,
-        (unsigned long long)t->connections.established);
+    report_blame(report, BLAME_SERVER, "%llu of %llu established connections were dropped during the run",
+        (unsigned long long)dropped, (unsigned long long)t->connections.established);
   }
 }
 
@@ -74,23 +84,29 @@ static void judge_generator(struct report *report) {
     if (report->worker[i].busy_share > report->worker[busiest].busy_share) busiest = i;
     if (report->worker[i].clock_gap_ns > report->worker[gappiest].clock_gap_ns) gappiest = i;
   }
-  if (dead) reason(report, "%u of %u generator workers died during the run", dead, report->workers);
+  if (dead) {
+    report_blame(report, BLAME_GENERATOR, "%u of %u generator workers died during the run", dead, report->workers);
+  }
 
   const struct histogram *lag = report->clock[CLOCK_SCHEDULE_LAG];
   int64_t lag_p99_ns = lag && lag->count ? histogram_percentile(lag, 99) : 0;
   if (lag_p99_ns > VERDICT_LAG_P99_NS) {
-    reason(report, "schedule_lag p99 %.1f ms is above %.0f ms: the generator was late; lower --rate or add --workers",
-        (double)lag_p99_ns / 1e6, VERDICT_LAG_P99_NS / 1e6);
+    bool held_back = server_held_back(report);
+    report_blame(report, held_back ? BLAME_SERVER : BLAME_GENERATOR, "schedule_lag p99 %.1f ms is above %.0f ms: %s",
+        (double)lag_p99_ns / 1e6, VERDICT_LAG_P99_NS / 1e6,
+        held_back ? "connections took no more (see unsent), so publishes had to wait; lower --rate"
+                  : "the generator was late; lower --rate or add --workers");
   }
   if (report->workers == 0) return;
   double busy = report->worker[busiest].busy_share;
   if (busy > VERDICT_BUSY_SHARE) {
-    reason(report, "worker %u was %.1f %% busy, above %.0f %%: the generator was at its limit; add --workers or cores",
-        busiest, busy * 100, VERDICT_BUSY_SHARE * 100);
+    report_blame(report, BLAME_GENERATOR,
+        "worker %u was %.1f %% busy, above %.0f %%: the generator was at its limit; add --workers or cores", busiest,
+        busy * 100, VERDICT_BUSY_SHARE * 100);
   }
   double gap_s = (double)report->worker[gappiest].clock_gap_ns / 1e9;
   if (report->measure_s > 0 && gap_s / report->measure_s > VERDICT_GAP_SHARE) {
-    reason(report,
+    report_blame(report, BLAME_GENERATOR,
         "worker %u lost %.2f s of %.2f s to clock gaps (%.1f %%, above %.0f %%): the machine took the core away; use "
         "a quieter one",
         gappiest, gap_s, report->measure_s, gap_s / report->measure_s * 100, VERDICT_GAP_SHARE * 100);
@@ -108,17 +124,18 @@ static double owed(const struct report *report) {
 static void judge_rate(struct report *report) {
   const struct tally *t = &report->measure;
   if (t->publishes.attempted == 0) {
-    reason(report, "no publish was attempted in the measure phase: there is nothing to report on");
+    report_blame(report, BLAME_SERVER, "no publish was attempted in the measure phase: there is nothing to report on");
     return;
   }
   double attempted = (double)t->publishes.attempted + 1; /* one of slack for the edge of the window */
   if (attempted < owed(report) * VERDICT_ACHIEVED_SHARE) {
-    reason(report, "achieved %.2f publishes/s of the asked %.2f (%.1f %%, below %.0f %%): see unsent and schedule_lag",
+    report_blame(report, BLAME_SERVER,
+        "achieved %.2f publishes/s of the asked %.2f (%.1f %%, below %.0f %%): see unsent and schedule_lag",
         report->attempts_per_second, report->workload.rate_per_sec,
         report->attempts_per_second / report->workload.rate_per_sec * 100, VERDICT_ACHIEVED_SHARE * 100);
   }
   if (report->has_acks && t->publishes.acked == 0) {
-    reason(report, "none of %llu attempted publishes was acked: see the errors by code",
+    report_blame(report, BLAME_SERVER, "none of %llu attempted publishes was acked: see the errors by code",
         (unsigned long long)t->publishes.attempted);
   }
 }
@@ -127,7 +144,8 @@ static void judge_clocks(struct report *report) {
   for (int i = 0; i < REPORT_CLOCKS; i++) {
     const struct histogram *h = report->clock[i];
     if (!h || h->negative == 0) continue;
-    reason(report, "the %s clock ran backwards %llu times: the clocks of this machine cannot be trusted",
+    report_blame(report, BLAME_GENERATOR,
+        "the %s clock ran backwards %llu times: the clocks of this machine cannot be trusted",
         report_clock_name((enum report_clock)i), (unsigned long long)h->negative);
     return;
   }
@@ -135,6 +153,7 @@ static void judge_clocks(struct report *report) {
 
 void report_judge(struct report *report) {
   report->reasons = 0;
+  report->verdict = VERDICT_VALID;
   derive(report);
   judge_length(report);
   judge_identities(report);
@@ -142,5 +161,4 @@ void report_judge(struct report *report) {
   judge_generator(report);
   judge_rate(report);
   judge_clocks(report);
-  report->verdict = report->reasons ? VERDICT_INVALID : VERDICT_VALID;
 }

@@ -1,6 +1,8 @@
 // Prints made-up reports as JSON for the schema test: report_tool valid|invalid|no-acks.
 #include "../unit/report/sample.h"
 
+#include "report/slo.h"
+
 int main(int argc, char **argv) {
   const char *kind = argc > 1 ? argv[1] : "";
   struct report r = strcmp(kind, "invalid") == 0 ? sample_primes() : sample_valid();
@@ -13,6 +15,16 @@ int main(int argc, char **argv) {
   }
   report_judge(&r);
   struct err err = {0};
+  struct slo_list objectives = {0};
+  if (slo_parse("ack.p99<250ms, lost<=0.1%, acks_per_second>=1k, fan_out>=1", &objectives, &err) != STATUS_OK) {
+    fprintf(stderr, "%s\n", err.text);
+    return 1;
+  }
+  if (strcmp(kind, "valid") == 0) {
+    slo_judge(&objectives, &r);
+    r.calibration.ceiling_per_sec = 12345;
+    snprintf(r.calibration.measured_at, sizeof r.calibration.measured_at, "2026-12-01T09:00:00.000Z");
+  }
   if (report_write_json(stdout, &r, &err) != STATUS_OK) {
     fprintf(stderr, "%s\n", err.text);
     return 1;

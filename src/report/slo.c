@@ -1,0 +1,398 @@
+#include "report/slo.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what can be named --- */
+
+enum whole { WHOLE_NONE, WHOLE_CONNECTIONS, WHOLE_PUBLISHES, WHOLE_DELIVERIES };
+
+struct counter {
+  const char *group, *name;
+  size_t offset; /* in struct tally */
+  bool is_codes;
+  enum whole whole; /* what a share of it is a share of */
+  bool is_unique;   /* may be named without its group */
+};
+
+#define PLAIN(group, member, whole, unique)                                                                            \
+  { #group, #member, offsetof(struct tally, group.member), false, whole, unique }
+#define CODES(group, member, whole, unique)                                                                            \
+  { #group, #member, offsetof(struct tally, group.member), true, whole, unique }
+
+static const struct counter counters[] = {
+    PLAIN(connections, attempted, WHOLE_NONE, false),
+    PLAIN(connections, established, WHOLE_CONNECTIONS, true),
+    CODES(connections, failed, WHOLE_CONNECTIONS, true),
+    CODES(connections, dropped, WHOLE_CONNECTIONS, true),
+    PLAIN(connections, reconnected, WHOLE_NONE, true),
+    PLAIN(publishes, scheduled, WHOLE_NONE, true),
+    PLAIN(publishes, attempted, WHOLE_NONE, false),
+    PLAIN(publishes, acked, WHOLE_PUBLISHES, true),
+    CODES(publishes, rejected, WHOLE_PUBLISHES, true),
+    CODES(publishes, timed_out, WHOLE_PUBLISHES, true),
+    CODES(publishes, unsent, WHOLE_NONE, true),
+    PLAIN(deliveries, expected, WHOLE_NONE, true),
+    PLAIN(deliveries, observed, WHOLE_DELIVERIES, true),
+    PLAIN(deliveries, lost, WHOLE_DELIVERIES, true),
+    PLAIN(deliveries, duplicate, WHOLE_DELIVERIES, true),
+    PLAIN(deliveries, reordered, WHOLE_DELIVERIES, true),
+    PLAIN(deliveries, corrupt, WHOLE_DELIVERIES, true),
+    PLAIN(deliveries, unexpected, WHOLE_DELIVERIES, true),
+    PLAIN(deliveries, late, WHOLE_DELIVERIES, true),
+    PLAIN(deliveries, unacked_delivered, WHOLE_NONE, true),
+};
+#define COUNTERS (sizeof counters / sizeof counters[0])
+
+static const struct {
+  const char *name;
+  size_t offset; /* in struct report */
+  const char *unit;
+} rates[] = {
+    {"acks_per_second", offsetof(struct report, acks_per_second), "per_second"},
+    {"deliveries_per_second", offsetof(struct report, deliveries_per_second), "per_second"},
+    {"connections_per_second", offsetof(struct report, connections_per_second), "per_second"},
+    {"attempts_per_second", offsetof(struct report, attempts_per_second), "per_second"},
+    {"fan_out", offsetof(struct report, fan_out), "ratio"},
+};
+#define RATES (sizeof rates / sizeof rates[0])
+
+/* --- parsing --- */
+
+struct parser {
+  const char *text; /* of this objective, without blanks */
+  const char *at;
+  struct err *err;
+};
+
+static enum status bad(const struct parser *p, const char *at, const char *possible) {
+  return err_set(p->err, STATUS_USAGE, "objective '%s', character %d: %s", p->text, (int)(at - p->text) + 1, possible);
+}
+
+static void list_clocks(char out[300]) {
+  size_t used = 0;
+  out[0] = '\0';
+  for (int i = 0; i < REPORT_CLOCKS && used < 300; i++)
+    used += (size_t)snprintf(out + used, 300 - used, "%s%s", i ? " " : "", report_clock_name((enum report_clock)i));
+}
+
+static enum status unknown_name(const struct parser *p) {
+  char clocks[300], possible[480];
+  list_clocks(clocks);
+  snprintf(possible, sizeof possible,
+      "name a clock (%s), a counter as lost, rejected or connections.failed, or a rate as deliveries_per_second",
+      clocks);
+  return bad(p, p->text, possible);
+}
+
+static bool word_is(const char *word, size_t len, const char *name) {
+  return strlen(name) == len && memcmp(word, name, len) == 0;
+}
+
+static bool find_clock(const char *word, size_t len, enum report_clock *out) {
+  for (int i = 0; i < REPORT_CLOCKS; i++) {
+    if (!word_is(word, len, report_clock_name((enum report_clock)i))) continue;
+    *out = (enum report_clock)i;
+    return true;
+  }
+  return false;
+}
+
+static bool find_counter(const char *word, size_t len, uint32_t *row) {
+  for (uint32_t i = 0; i < COUNTERS; i++) {
+    const struct counter *counter = &counters[i];
+    size_t group = strlen(counter->group);
+    bool whole = len > group && word[group] == '.' && memcmp(word, counter->group, group) == 0 &&
+                 word_is(word + group + 1, len - group - 1, counter->name);
+    if (!whole && !(counter->is_unique && word_is(word, len, counter->name))) continue;
+    *row = i;
+    return true;
+  }
+  return false;
+}
+
+static bool find_rate(const char *word, size_t len, uint32_t *row) {
+  for (uint32_t i = 0; i < RATES; i++) {
+    if (!word_is(word, len, rates[i].name)) continue;
+    *row = i;
+    return true;
+  }
+  return false;
+}
+
+/* "99", "99.9", or the report's "99_9". */
+static bool read_percentile(const char *text, size_t len, double *out) {
+  char number[16];
+  if (len == 0 || len >= sizeof number || !isdigit((unsigned char)text[0])) return false;
+  for (size_t i = 0; i < len; i++)
+    number[i] = text[i] == '_' ? '.' : text[i];
+  number[len] = '\0';
+  if (strspn(number, "0123456789.") != len) return false;
+  char *end;
+  *out = strtod(number, &end);
+  return *end == '\0' && *out > 0 && *out < 100;
+}
+
+static enum status read_statistic(struct parser *p, const char *word, size_t len, struct slo *slo) {
+  slo->statistic = SLO_PERCENTILE;
+  if (word_is(word, len, "mean")) {
+    slo->statistic = SLO_MEAN;
+  } else if (word_is(word, len, "min")) {
+    slo->statistic = SLO_MIN;
+  } else if (word_is(word, len, "max")) {
+    slo->statistic = SLO_MAX;
+  } else if (len < 2 || word[0] != 'p' || !read_percentile(word + 1, len - 1, &slo->percentile)) {
+    return bad(p, word, "give .p50, .p95, .p99, .p99.9 (any percentile above 0 and below 100), .mean, .min or .max");
+  }
+  return STATUS_OK;
+}
+
+static enum status read_name(struct parser *p, struct slo *slo) {
+  const char *word = p->at;
+  size_t len = strcspn(word, "<>=");
+  p->at = word + len;
+  if (find_counter(word, len, &slo->row)) {
+    slo->kind = SLO_COUNTER;
+    return STATUS_OK;
+  }
+  if (find_rate(word, len, &slo->row)) {
+    slo->kind = SLO_RATE;
+    return STATUS_OK;
+  }
+  const char *dot = memchr(word, '.', len);
+  size_t clock_len = dot ? (size_t)(dot - word) : len;
+  if (!find_clock(word, clock_len, &slo->clock)) return unknown_name(p);
+  slo->kind = SLO_CLOCK;
+  size_t skipped = dot ? clock_len + 1 : len;
+  return read_statistic(p, word + skipped, len - skipped, slo);
+}
+
+static enum status read_operator(struct parser *p, struct slo *slo) {
+  char first = p->at[0];
+  bool or_equal = first && first != '=' && p->at[1] == '=';
+  switch (first) {
+  case '<':
+    slo->operator= or_equal ? SLO_AT_MOST : SLO_BELOW;
+    break;
+  case '>':
+    slo->operator= or_equal ? SLO_AT_LEAST : SLO_ABOVE;
+    break;
+  case '=':
+    slo->operator= SLO_EQUAL;
+    break;
+  default:
+    return bad(p, p->at, "an operator must follow: < <= > >= or =");
+  }
+  p->at += or_equal ? 2 : 1;
+  return STATUS_OK;
+}
+
+static bool time_unit(const char *text, double *ns) {
+  static const struct {
+    const char *name;
+    double ns;
+  } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}};
+  for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    if (strcmp(text, units[i].name) != 0) continue;
+    *ns = units[i].ns;
+    return true;
+  }
+  return false;
+}
+
+static enum status read_value(struct parser *p, struct slo *slo) {
+  const char *at = p->at;
+  const char *number = "give a number, as 0, 1.5, 50k or 2M";
+  size_t digits = strspn(at, "0123456789.");
+  char *end;
+  double value = strtod(at, &end);
+  if (digits == 0 || (size_t)(end - at) > digits) {
+    return bad(p, at, slo->kind == SLO_CLOCK ? "give a time, as 250ms or 1.5s" : number);
+  }
+  double factor = 1;
+  if (slo->kind == SLO_CLOCK) {
+    if (!time_unit(end, &factor)) return bad(p, end, "a time needs its unit: ns, us, ms, s or m");
+  } else if (strcmp(end, "%") == 0 && slo->kind == SLO_COUNTER && counters[slo->row].whole != WHOLE_NONE) {
+    slo->is_share = true;
+    factor = 0.01;
+  } else if (strcmp(end, "k") == 0 || strcmp(end, "M") == 0) {
+    factor = *end == 'k' ? 1e3 : 1e6;
+  } else if (*end) {
+    bool may_share = slo->kind == SLO_COUNTER && counters[slo->row].whole != WHOLE_NONE;
+    return bad(p, end, may_share ? "only k, M or % may follow the number" : "only k or M may follow the number");
+  }
+  slo->value = value * factor;
+  return STATUS_OK;
+}
+
+static enum status parse_one(struct slo *slo, struct err *err) {
+  struct parser p = {.text = slo->text, .at = slo->text, .err = err};
+  enum status status = read_name(&p, slo);
+  if (status == STATUS_OK) status = read_operator(&p, slo);
+  if (status == STATUS_OK) status = read_value(&p, slo);
+  return status;
+}
+
+/* Copies without blanks; false when it does not fit. */
+static bool copy_bare(char out[OBJECTIVE_TEXT_MAX], const char *text, size_t len) {
+  size_t used = 0;
+  for (size_t i = 0; i < len; i++) {
+    if (isspace((unsigned char)text[i])) continue;
+    if (used + 1 >= OBJECTIVE_TEXT_MAX) return false;
+    out[used++] = isprint((unsigned char)text[i]) ? text[i] : '?';
+  }
+  out[used] = '\0';
+  return true;
+}
+
+enum status slo_parse(const char *text, struct slo_list *list, struct err *err) {
+  for (const char *at = text;; at++) {
+    size_t len = strcspn(at, ",");
+    struct slo slo = {0};
+    if (list->count == REPORT_OBJECTIVES_MAX) {
+      return err_set(err, STATUS_USAGE, "more than %d objectives: leave some out", REPORT_OBJECTIVES_MAX);
+    }
+    if (!copy_bare(slo.text, at, len)) {
+      return err_set(err, STATUS_USAGE, "objective '%.40s...' is longer than %d characters: separate several by commas",
+          at, OBJECTIVE_TEXT_MAX - 1);
+    }
+    if (slo.text[0] == '\0') {
+      return err_set(err, STATUS_USAGE, "an objective is empty: write one as delivery.p99<250ms or lost=0");
+    }
+    enum status status = parse_one(&slo, err);
+    if (status != STATUS_OK) return status;
+    list->slo[list->count++] = slo;
+    at += len;
+    if (*at == '\0') return STATUS_OK;
+  }
+}
+
+/* --- judging --- */
+
+double slo_samples_needed(const struct slo *slo) {
+  if (slo->kind != SLO_CLOCK) return 0;
+  return slo->statistic == SLO_PERCENTILE ? ceil(FEW_SAMPLES / (1 - slo->percentile / 100) - 1e-6) : 1;
+}
+
+static double count_of(const struct counter *counter, const struct tally *tally) {
+  const char *at = (const char *)tally + counter->offset;
+  if (counter->is_codes) return (double)codes_total((const struct codes *)(const void *)at);
+  uint64_t value;
+  memcpy(&value, at, sizeof value);
+  return (double)value;
+}
+
+static double whole_of(const struct counter *counter, const struct tally *tally) {
+  switch (counter->whole) {
+  case WHOLE_CONNECTIONS:
+    return (double)tally->connections.attempted;
+  case WHOLE_PUBLISHES:
+    return (double)tally->publishes.attempted;
+  case WHOLE_DELIVERIES:
+    return (double)tally->deliveries.expected;
+  case WHOLE_NONE:
+    break;
+  }
+  return 0;
+}
+
+static void blame_samples(struct report *report, const struct slo *slo, const struct histogram *h) {
+  report_blame(report, BLAME_RUN,
+      "objective %s cannot be judged: %s has %llu values and needs %.0f; lengthen --duration", slo->text,
+      report_clock_name(slo->clock), (unsigned long long)h->count, slo_samples_needed(slo));
+}
+
+static void measure_clock(struct report *report, const struct slo *slo, struct report_objective *out) {
+  const struct histogram *h = report->clock[slo->clock];
+  out->unit = "ns";
+  if (!h) {
+    report_blame(report, BLAME_RUN, "objective %s cannot be judged: this run has no %s clock", slo->text,
+        report_clock_name(slo->clock));
+    return;
+  }
+  bool is_percentile = slo->statistic == SLO_PERCENTILE;
+  if (h->count == 0 || (is_percentile && histogram_beyond(h, slo->percentile) < FEW_SAMPLES)) {
+    blame_samples(report, slo, h);
+    return;
+  }
+  out->evaluable = true;
+  switch (slo->statistic) {
+  case SLO_PERCENTILE:
+    out->measured = (double)histogram_percentile(h, slo->percentile);
+    break;
+  case SLO_MEAN:
+    out->measured = histogram_mean(h);
+    break;
+  case SLO_MIN:
+    out->measured = (double)h->min_ns;
+    break;
+  case SLO_MAX:
+    out->measured = (double)h->max_ns;
+    break;
+  }
+}
+
+static bool needs_acks(const struct slo *slo) {
+  const char *name = slo->kind == SLO_COUNTER ? counters[slo->row].name : rates[slo->row].name;
+  return strcmp(name, "acked") == 0 || strcmp(name, "rejected") == 0 || strcmp(name, "timed_out") == 0 ||
+         strcmp(name, "acks_per_second") == 0;
+}
+
+static void measure_number(struct report *report, const struct slo *slo, struct report_objective *out) {
+  out->unit = slo->kind == SLO_RATE ? rates[slo->row].unit : slo->is_share ? "share" : "count";
+  if (!report->has_acks && needs_acks(slo)) {
+    report_blame(report, BLAME_RUN, "objective %s cannot be judged: this protocol has no ACK", slo->text);
+    return;
+  }
+  if (slo->kind == SLO_RATE) {
+    memcpy(&out->measured, (const char *)report + rates[slo->row].offset, sizeof out->measured);
+    out->evaluable = true;
+    return;
+  }
+  const struct counter *counter = &counters[slo->row];
+  out->measured = count_of(counter, &report->measure);
+  out->evaluable = true;
+  if (!slo->is_share) return;
+  double whole = whole_of(counter, &report->measure);
+  if (whole > 0) {
+    out->measured /= whole;
+    return;
+  }
+  out->evaluable = false;
+  report_blame(report, BLAME_RUN, "objective %s cannot be judged: there is nothing to be a share of", slo->text);
+}
+
+static bool holds(const struct slo *slo, double measured) {
+  switch (slo->operator) {
+  case SLO_BELOW:
+    return measured < slo->value;
+  case SLO_AT_MOST:
+    return measured <= slo->value;
+  case SLO_ABOVE:
+    return measured > slo->value;
+  case SLO_AT_LEAST:
+    return measured >= slo->value;
+  case SLO_EQUAL:
+    break;
+  }
+  return measured == slo->value;
+}
+
+void slo_judge(const struct slo_list *list, struct report *report) {
+  report->objectives = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const struct slo *slo = &list->slo[i];
+    struct report_objective *out = &report->objective[report->objectives++];
+    *out = (struct report_objective){0};
+    memcpy(out->text, slo->text, sizeof out->text);
+    if (slo->kind == SLO_CLOCK) {
+      measure_clock(report, slo, out);
+    } else {
+      measure_number(report, slo, out);
+    }
+    out->held = out->evaluable && holds(slo, out->measured);
+  }
+}
