@@ -14,3 +14,11 @@ add_custom_command(
   COMMAND ${PROTOC_C} --proto_path=${CMAKE_CURRENT_SOURCE_DIR}/src/wire --c_out=${generated} juggle.proto
   DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/wire/juggle.proto)
 add_custom_target(generated_code DEPENDS ${generated}/juggle.pb-c.c)
+
+# The presets of scenarios/, compiled in so that muster is one file that needs no other.
+file(GLOB presets CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/scenarios/*.yaml)
+add_custom_command(
+  OUTPUT ${generated}/presets.c
+  COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_CURRENT_SOURCE_DIR}/scenarios -DOUT=${generated}/presets.c
+          -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/presets.cmake
+  DEPENDS ${presets} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/presets.cmake)
