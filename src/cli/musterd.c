@@ -29,6 +29,7 @@ enum option_id {
   OPT_DATA,
   OPT_ACK,
   OPT_GATEWAYS,
+  OPT_MAX_CONNECTIONS,
   OPT_NO_RATE_LIMITS,
   OPT_RATE_LIMIT,
   OPT_RATE_BURST,
@@ -54,6 +55,7 @@ static const struct option long_options[] = {
     {"data", required_argument, NULL, OPT_DATA},
     {"ack", required_argument, NULL, OPT_ACK},
     {"gateways", required_argument, NULL, OPT_GATEWAYS},
+    {"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
     {"no-rate-limits", no_argument, NULL, OPT_NO_RATE_LIMITS},
     {"rate-limit", required_argument, NULL, OPT_RATE_LIMIT},
     {"rate-burst", required_argument, NULL, OPT_RATE_BURST},
@@ -96,6 +98,8 @@ static void print_help(void) {
       d.data_dir);
   printf("Limits\n"
          "  --gateways N                gateway threads (half the cores, at least one)\n"
+         "  --max-connections N         hold N connections, in several tables of open files where one (ulimit -n) is\n"
+         "                              too small; each takes a gateway\n"
          "  --no-rate-limits            no limit on publishes and queries per connection\n"
          "  --rate-limit N              publishes and queries per second and connection (%u)\n"
          "  --rate-burst N              what the limiter lets through at once (%u)\n"
@@ -103,10 +107,10 @@ static void print_help(void) {
          "  --session-out-bytes N       output that may wait for one session (%u)\n"
          "  --message-max-bytes N       size of one WebSocket message (%u)\n"
          "  --slow-reader MS            a session whose output does not move for so long is dropped (%u)\n"
-         "  --ping-interval MS          WebSocket Pings of the server (%u)\n"
+         "  --ping-interval MS          WebSocket Pings of the server (5000, up to 25000 with many sessions)\n"
          "  --chatroom-history N        messages that a chatroom keeps for its members to pull (%u)\n\n",
       d.rate_limit_per_sec, d.rate_limit_burst, d.push_window, d.session_out_bytes, d.message_max_bytes,
-      d.slow_reader_ms, d.ping_interval_ms, d.chatroom_history);
+      d.slow_reader_ms, d.chatroom_history);
   printf(
       "  --help, --version\n\n"
       "Secrets come from the environment: MUSTERD_APP_SECRET (16 characters, of --app-key) and MUSTERD_ADMIN_SECRET\n"
@@ -166,7 +170,9 @@ static bool take_option(struct options *options, int id, const char *name, const
   case OPT_ACK:
     return read_ack(text, &config->ack);
   case OPT_GATEWAYS:
-    return read_number(name, text, 1, 64, &config->gateways);
+    return read_number(name, text, 1, 1024, &config->gateways);
+  case OPT_MAX_CONNECTIONS:
+    return read_number(name, text, 1, 16000000, &config->max_connections);
   case OPT_NO_RATE_LIMITS:
     config->rate_limits = false;
     return true;

@@ -136,8 +136,51 @@ static void user_kick(struct api_call *call) {
   free(it.devices);
 }
 
+/* Many users in one commit; musterd's own, the original registers one by one. */
+#define BATCH_MAX 1000
+
+struct batch_call {
+  struct api_call *call;
+  const json_t *items;
+};
+
+static int32_t do_register_batch(struct core *core, void *argument) {
+  struct batch_call *it = argument;
+  json_t *users = json_array();
+  int32_t code = JUGGLE_OK;
+  for (size_t i = 0; i < json_array_size(it->items) && code == JUGGLE_OK; i++) {
+    const json_t *item = json_array_get(it->items, i);
+    struct core_user user = {.user_id = api_text(item, "user_id"), .nickname = api_text(item, "nickname")};
+    char token[JUGGLE_TOKEN_MAX];
+    code = user.user_id.len ? core_user_register(core, it->call->app_key, &user, token) : JUGGLE_API_BAD_BODY;
+    if (code != JUGGLE_OK) break;
+    json_t *registered = json_object();
+    json_object_set_new(registered, "user_id", api_json(user.user_id));
+    json_object_set_new(registered, "token", json_string(token));
+    json_array_append_new(users, registered);
+  }
+  if (code != JUGGLE_OK) {
+    json_decref(users);
+    return code;
+  }
+  it->call->data = json_object();
+  json_object_set_new(it->call->data, "users", users);
+  return JUGGLE_OK;
+}
+
+static void user_register_batch(struct api_call *call) {
+  struct batch_call it = {.call = call, .items = json_object_get(call->body, "users")};
+  size_t count = json_array_size(it.items);
+  if (count == 0 || count > BATCH_MAX) {
+    call->code = JUGGLE_API_BAD_BODY;
+    return;
+  }
+  api_on_core(call, do_register_batch, &it);
+}
+
 const struct api_endpoint api_user_endpoints[] = {
     {"POST", "/users/register", user_register},
+    {"POST", "/users/register/batch", user_register_batch},
     {"POST", "/users/update", user_update},
     {"GET", "/users/info", user_info},
     {"POST", "/users/onlinestatus/query", online_status},

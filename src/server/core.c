@@ -52,6 +52,10 @@ bool core_failed(struct core *core, struct err *err) {
   return true;
 }
 
+int core_wake_fd(const struct core *core) {
+  return core->wake_fd;
+}
+
 const struct core_stats *core_stats(const struct core *core) {
   return &core->stats;
 }

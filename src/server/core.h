@@ -213,5 +213,7 @@ enum status core_start(struct core **out, const struct server_config *config, st
 /* Works through what was posted, commits and ends the thread. */
 void core_stop(struct core *core);
 bool core_failed(struct core *core, struct err *err);
+/* What posting writes to: a thread with its own descriptor table must keep it open. */
+int core_wake_fd(const struct core *core);
 
 #endif

@@ -1,6 +1,7 @@
 #include "server/gateway.h"
 
 #include "base/clock.h"
+#include "server/descriptors.h"
 #include "server/session.h"
 
 #include <errno.h>
@@ -16,6 +17,12 @@ enum status gateway_init(
     struct gateway *gateway, uint16_t number, const struct server_config *config, struct err *err) {
   *gateway = (struct gateway){.config = config, .number = number};
   gateway->port.event_fd = -1;
+  sem_init(&gateway->opened, 0, 0);
+  uint32_t room = descriptors_connections(descriptors_limit());
+  gateway->own_table = config->max_connections > descriptors_shared(room);
+  gateway->connections_max = gateway->own_table ? room : UINT32_MAX;
+  gateway->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (gateway->control_fd < 0) return err_set(err, STATUS_IO, "eventfd: %s", strerror(errno));
   gateway->port_watch.fd = -1;
   gateway->control_watch.fd = -1;
   slab_init(&gateway->slab);
@@ -133,20 +140,11 @@ static void flush(struct gateway *gateway) {
   loop_turn(gateway->loop, 0);
 }
 
-static void *run(void *context) {
-  struct gateway *gateway = context;
-  pthread_setname_np(pthread_self(), "gateway");
-  while (atomic_load(&gateway->reached) != GATEWAY_FLUSHING)
-    loop_turn(gateway->loop, clock_now_ns() + TURN_NS);
-  flush(gateway);
-  return NULL;
-}
-
 void gateway_enter(struct gateway *gateway, enum gateway_phase phase) {
   atomic_store(&gateway->phase, phase);
   if (!gateway->started) return;
   uint64_t one = 1;
-  while (write(gateway->control_watch.fd, &one, sizeof one) < 0 && errno == EINTR)
+  while (write(gateway->control_fd, &one, sizeof one) < 0 && errno == EINTR)
     ;
 }
 
@@ -165,65 +163,94 @@ void gateway_wait(struct gateway *gateway, enum gateway_phase phase) {
 
 static void accepted(struct listener *listener, int fd, const struct address *peer) {
   (void)peer;
-  session_accept((struct gateway *)((char *)listener - offsetof(struct gateway, listener)), fd);
+  struct gateway *gateway = (struct gateway *)((char *)listener - offsetof(struct gateway, listener));
+  if (atomic_load_explicit(&gateway->stats.connections, memory_order_relaxed) < gateway->connections_max) {
+    session_accept(gateway, fd);
+    return;
+  }
+  /* An answer at once; left in the backlog, the client would wait for somebody else to go. */
+  struct linger linger = {.l_onoff = 1};
+  setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+  close(fd);
+  stat_add(&gateway->stats.refused, 1);
 }
 
 static enum status watch_events(struct gateway *gateway, struct err *err) {
-  int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (fd < 0) return err_set(err, STATUS_IO, "eventfd: %s", strerror(errno));
   gateway->control_watch.ready = control_ready;
   gateway->port_watch.ready = port_ready;
-  enum status status = loop_watch(gateway->loop, &gateway->control_watch, fd, EPOLLIN, err);
-  if (status != STATUS_OK) {
-    close(fd);
-    return status;
-  }
+  enum status status = loop_watch(gateway->loop, &gateway->control_watch, gateway->control_fd, EPOLLIN, err);
+  if (status != STATUS_OK) return status;
   return loop_watch(gateway->loop, &gateway->port_watch, gateway->port.event_fd, EPOLLIN, err);
 }
 
-enum status gateway_listen(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
-    struct address *address, struct err *err) {
-  gateway->core = core;
-  gateway->metrics = metrics;
+/* On the gateway's thread, whose table of open files may be its own. */
+static enum status open_gateway(struct gateway *gateway, struct err *err) {
   const struct server_config *config = gateway->config;
-  enum status status = loop_create(&gateway->loop, err);
+  const int keep[] = {gateway->control_fd, gateway->port.event_fd, core_wake_fd(gateway->core)};
+  enum status status = STATUS_OK;
+  if (gateway->own_table) status = descriptors_own(keep, sizeof keep / sizeof *keep, err);
+  if (status == STATUS_OK) status = loop_create(&gateway->loop, err);
   if (status == STATUS_OK) status = watch_events(gateway, err);
   if (status == STATUS_OK && config->tls_certificate) {
     status = tls_server_context(&gateway->tls, config->tls_certificate, config->tls_key, err);
   }
   if (status != STATUS_OK) return status;
   gateway->listener.accepted = accepted;
-  status = listener_open(&gateway->listener, gateway->loop, address, err);
+  status = listener_open(&gateway->listener, gateway->loop, gateway->address, err);
   gateway->listening = status == STATUS_OK;
   return status;
 }
 
-enum status gateway_run(struct gateway *gateway, struct err *err) {
-  int error = pthread_create(&gateway->thread, NULL, run, gateway);
-  if (error) return err_set(err, STATUS_IO, "starting a gateway thread: %s", strerror(error));
-  gateway->started = true;
-  return STATUS_OK;
-}
-
-void gateway_free(struct gateway *gateway) {
+static void close_gateway(struct gateway *gateway) {
   if (gateway->listening) listener_close(&gateway->listener);
   gateway->listening = false;
   if (gateway->loop) {
-    int control = gateway->control_watch.fd;
-    if (control >= 0) loop_unwatch(gateway->loop, &gateway->control_watch);
-    if (control >= 0) close(control);
+    if (gateway->control_watch.fd >= 0) loop_unwatch(gateway->loop, &gateway->control_watch);
     if (gateway->port_watch.fd >= 0) loop_unwatch(gateway->loop, &gateway->port_watch);
     loop_destroy(gateway->loop);
   }
   gateway->loop = NULL;
   tls_context_free(gateway->tls);
   gateway->tls = NULL;
-  slab_free(&gateway->slab);
-  for (struct out *out = gateway->port.event_fd < 0 ? NULL : gateway_port_take(&gateway->port); out;) {
-    struct out *next = out->next;
-    out_free(out);
-    out = next;
+}
+
+static void *run(void *context) {
+  struct gateway *gateway = context;
+  pthread_setname_np(pthread_self(), "gateway");
+  enum status status = open_gateway(gateway, &gateway->err);
+  gateway->status = status;
+  sem_post(&gateway->opened);
+  while (status == STATUS_OK && atomic_load(&gateway->reached) != GATEWAY_FLUSHING)
+    loop_turn(gateway->loop, clock_now_ns() + TURN_NS);
+  if (status == STATUS_OK) flush(gateway);
+  close_gateway(gateway);
+  return NULL;
+}
+
+enum status gateway_start(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
+    struct address *address, struct err *err) {
+  gateway->core = core;
+  gateway->metrics = metrics;
+  gateway->address = address;
+  int error = pthread_create(&gateway->thread, NULL, run, gateway);
+  if (error) return err_set(err, STATUS_IO, "starting a gateway thread: %s", strerror(error));
+  while (sem_wait(&gateway->opened) != 0)
+    ;
+  gateway->address = NULL;
+  if (gateway->status == STATUS_OK) {
+    gateway->started = true;
+    return STATUS_OK;
   }
+  pthread_join(gateway->thread, NULL);
+  if (err) *err = gateway->err;
+  return gateway->status;
+}
+
+void gateway_free(struct gateway *gateway) {
+  slab_free(&gateway->slab);
   if (gateway->port.event_fd >= 0) gateway_port_close(&gateway->port);
   gateway->port.event_fd = -1;
+  if (gateway->control_fd >= 0) close(gateway->control_fd);
+  gateway->control_fd = -1;
+  sem_destroy(&gateway->opened);
 }

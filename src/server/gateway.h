@@ -1,6 +1,7 @@
-/* A gateway: one thread with one event loop, its own listener on the shared WebSocket port (SO_REUSEPORT) and a slab
- * of sessions. It turns frames into requests to the core and the core's results into frames (session.h). Everything
- * here belongs to the gateway's thread but the port, the statistics and the phase. */
+/* A gateway: one thread with one event loop, its own listener on the shared WebSocket port (SO_REUSEPORT), a slab of
+ * sessions and, where one table of open files would not hold all connections, a table of its own. It turns frames into
+ * requests to the core and the core's results into frames (session.h). Everything here belongs to the gateway's thread
+ * but the port, the statistics and the phase. */
 #ifndef MUSTER_SERVER_GATEWAY_H
 #define MUSTER_SERVER_GATEWAY_H
 
@@ -13,6 +14,7 @@
 #include "server/slab.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 enum gateway_phase {
@@ -38,18 +40,24 @@ struct gateway {
   uint16_t number;
   pthread_t thread;
   bool started, listening;
+  bool own_table;           /* of open files (descriptors.h) */
+  uint32_t connections_max; /* what that table has room for */
+  int control_fd;           /* an eventfd: a new phase */
+  struct address *address;  /* where to listen; of the caller of gateway_start */
+  sem_t opened;             /* posted once by the thread: status and err tell how its opening went */
+  enum status status;
+  struct err err;
   atomic_int phase;   /* asked for */
   atomic_int reached; /* acted upon */
   uint64_t flush_until_ns;
 };
 
-/* Opens the port to the core; nothing else runs yet. The gateway must stay where it is. */
+/* Opens the port to the core and the control; nothing else runs yet. The gateway must stay where it is. */
 enum status gateway_init(struct gateway *gateway, uint16_t number, const struct server_config *config, struct err *err);
 
-/* Opens the loop and the listener (address as in listener_open). */
-enum status gateway_listen(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
+/* Starts the thread and returns once it listens (address as in listener_open) or has failed to. */
+enum status gateway_start(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
     struct address *address, struct err *err);
-enum status gateway_run(struct gateway *gateway, struct err *err);
 
 /* Asks for a phase; gateway_wait returns once the gateway has acted upon it (the thread has ended for FLUSHING). */
 void gateway_enter(struct gateway *gateway, enum gateway_phase phase);

@@ -43,6 +43,7 @@ static const struct counter gateway_counters[] = {
     GATEWAY_COUNTER(slow_readers_dropped),
     GATEWAY_COUNTER(kicked),
     GATEWAY_COUNTER(pauses),
+    GATEWAY_COUNTER(refused),
 };
 
 #define CORE_COUNTER(field)                                                                                            \

@@ -5,6 +5,7 @@
 #include "server/admin.h"
 #include "server/api.h"
 #include "server/core.h"
+#include "server/descriptors.h"
 #include "server/gateway.h"
 #include "server/metrics.h"
 #include "server/navigator.h"
@@ -19,7 +20,7 @@
 
 #define API_THREADS 32
 #define SMALL_THREADS 1
-#define GATEWAYS_MAX 64
+#define GATEWAYS_MAX 1024
 
 struct server {
   struct server_config config;
@@ -54,21 +55,23 @@ void server_config_defaults(struct server_config *config) {
       .message_max_bytes = 1024 * 1024,
       .chatroom_history = SERVER_CHATROOM_HISTORY,
       .slow_reader_ms = 10000,
-      .ping_interval_ms = 5000,
       .login_deadline_ms = 10000,
       .read_deadline_ms = 60000,
   };
 }
 
-static uint32_t default_gateways(void) {
+static uint32_t default_gateways(const struct server_config *config) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  return cores > 3 ? (uint32_t)cores / 2 : 1;
+  uint32_t wanted = cores > 3 ? (uint32_t)cores / 2 : 1;
+  uint32_t needed = descriptors_gateways(config->max_connections, descriptors_limit());
+  return needed > wanted ? needed : wanted;
 }
 
 static enum status check_config(struct server_config *config, struct err *err) {
-  if (config->gateways == 0) config->gateways = default_gateways();
+  if (config->gateways == 0) config->gateways = default_gateways(config);
   if (config->gateways > GATEWAYS_MAX) {
-    return err_set(err, STATUS_USAGE, "gateways: %u is more than %d", config->gateways, GATEWAYS_MAX);
+    return err_set(err, STATUS_USAGE, "gateways: %u is more than %d%s", config->gateways, GATEWAYS_MAX,
+        config->max_connections ? "; raise the limit of open files (ulimit -n)" : "");
   }
   if (config->chatroom_history > SERVER_CHATROOM_HISTORY_MAX) {
     return err_set(err, STATUS_USAGE, "chatroom_history: %u is more than %d", config->chatroom_history,
@@ -84,7 +87,7 @@ static enum status check_config(struct server_config *config, struct err *err) {
     return err_set(err, STATUS_USAGE, "TLS: a certificate needs its key, and the other way round");
   }
   bool zero = !config->session_out_bytes || !config->message_max_bytes || !config->slow_reader_ms ||
-              !config->ping_interval_ms || !config->login_deadline_ms || !config->read_deadline_ms;
+              !config->login_deadline_ms || !config->read_deadline_ms;
   if (zero) return err_set(err, STATUS_USAGE, "sizes and times of the configuration must not be 0");
   return STATUS_OK;
 }
@@ -111,12 +114,10 @@ static enum status start_gateways(struct server *server, struct err *err) {
   struct address address;
   enum status status = address_resolve(config->bind_host, config->ws_port, &address, err);
   for (uint32_t i = 0; status == STATUS_OK && i < config->gateways; i++)
-    status = gateway_listen(&server->gateways[i], server->core, &server->metrics, &address, err);
+    status = gateway_start(&server->gateways[i], server->core, &server->metrics, &address, err);
   if (status != STATUS_OK) return status;
   config->ws_port = port_of(&address);
   address_text(&address, server->navigator.ws_address, sizeof server->navigator.ws_address);
-  for (uint32_t i = 0; status == STATUS_OK && i < config->gateways; i++)
-    status = gateway_run(&server->gateways[i], err);
   return status;
 }
 

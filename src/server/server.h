@@ -23,15 +23,16 @@ struct server_config {
   uint16_t api_port, navigator_port, ws_port, admin_port; /* 0: a free one. Defaults 9001, 9002, 9003, 8090 */
   const char *data_dir;                                   /* folder of the store; made when missing */
   enum ack_policy ack;
-  uint32_t gateways; /* gateway threads; 0: half the cores, at least one */
-  bool rate_limits;  /* publishes and queries per connection: true unless asked off explicitly */
+  uint32_t gateways;        /* threads; 0: half the cores, at least one, and as many as max_connections needs */
+  uint32_t max_connections; /* that must find room, in several tables of open files if need be; 0: in one */
+  bool rate_limits;         /* publishes and queries per connection: true unless asked off explicitly */
   uint32_t rate_limit_per_sec, rate_limit_burst; /* 100 and 10 */
   uint32_t push_window; /* direct pushes without an ack before a session is notified instead; 1: as the original */
   uint32_t session_out_bytes; /* output that may wait for one session */
   uint32_t message_max_bytes; /* of one WebSocket message */
   uint32_t chatroom_history;  /* messages that a chatroom keeps; 0: SERVER_CHATROOM_HISTORY */
   uint32_t slow_reader_ms;    /* a session whose output does not move for so long is dropped */
-  uint32_t ping_interval_ms;  /* WebSocket Pings of the server: 5,000 */
+  uint32_t ping_interval_ms;  /* WebSocket Pings of the server; 0: 5,000, more with many sessions (session.h) */
   uint32_t login_deadline_ms; /* from accept to a successful login: 10,000 */
   uint32_t read_deadline_ms;  /* without a data frame or a Pong: 60,000 */
   const char *admin_secret;   /* of the signed admin API; never logged. NULL: admin calls are refused */

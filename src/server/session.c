@@ -146,10 +146,22 @@ static bool check_input(struct session *session) {
   return false;
 }
 
+static uint64_t ping_interval_ns(const struct session *session) {
+  const struct gateway *gateway = session->gateway;
+  const struct server_config *config = gateway->config;
+  if (config->ping_interval_ms) return config->ping_interval_ms * NS_PER_MS;
+  /* The kernel deals connections out evenly, so this gateway's share tells of all. */
+  uint64_t sessions = atomic_load_explicit(&gateway->stats.sessions, memory_order_relaxed) * (uint64_t)config->gateways;
+  uint64_t interval_ms = sessions * 1000 / SESSION_PINGS_PER_SEC;
+  if (interval_ms < SESSION_PING_MIN_MS) interval_ms = SESSION_PING_MIN_MS;
+  if (interval_ms > SESSION_PING_MAX_MS) interval_ms = SESSION_PING_MAX_MS;
+  return interval_ms * NS_PER_MS;
+}
+
 static void ping_if_due(struct session *session) {
   uint64_t now = now_of(session);
   if (now < session->deadline_ns) return;
-  session->deadline_ns = now + (uint64_t)session->gateway->config->ping_interval_ms * NS_PER_MS;
+  session->deadline_ns = now + ping_interval_ns(session);
   if (stream_pending(&session->stream)) return;
   uint8_t frame[131];
   session_write_raw(session, frame, ws_write_control(frame, WS_PING, NULL, 0, NULL));
@@ -340,7 +352,7 @@ static void open_session(struct session *session, struct view user_id) {
   memcpy(session->user_id, user_id.data, user_id.len);
   session->user_id[user_id.len] = '\0';
   session->user_id_len = (uint16_t)user_id.len;
-  uint64_t interval = (uint64_t)session->gateway->config->ping_interval_ms * NS_PER_MS;
+  uint64_t interval = ping_interval_ns(session);
   session->deadline_ns = now_of(session) + interval / 2 + rng_below(&session->gateway->rng, interval / 2 + 1);
   session->next_index = 1;
   session->ws.max_message_bytes = session->gateway->config->message_max_bytes;

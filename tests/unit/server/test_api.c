@@ -305,12 +305,40 @@ static void navigator_tells_where_to_connect(void **state) {
   json_decref(root);
 }
 
+static void users_come_in_batches(void **state) {
+  (void)state;
+  json_t *data = data_of("POST", "/apigateway/users/register/batch",
+      "{\"users\":[{\"user_id\":\"alice\",\"nickname\":\"Alice\"},{\"user_id\":\"bob\"}]}");
+  json_t *users = json_object_get(data, "users");
+  assert_int_equal(json_array_size(users), 2);
+  assert_string_equal(text_of(json_array_get(users, 1), "user_id"), "bob");
+  struct test_client c;
+  const char *token = text_of(json_array_get(users, 0), "token");
+  assert_int_equal(test_try_login(&c, server.config.ws_port, token, "Web", false), JUGGLE_OK);
+  test_close(&c);
+  json_decref(data);
+  data = data_of("GET", "/apigateway/users/info?user_id=alice", NULL);
+  assert_string_equal(text_of(data, "nickname"), "Alice");
+  json_decref(data);
+  post_expect("/apigateway/users/register/batch", "{}", 400, JUGGLE_API_BAD_BODY);
+  post_expect("/apigateway/users/register/batch", "{\"users\":[]}", 400, JUGGLE_API_BAD_BODY);
+  post_expect("/apigateway/users/register/batch", "{\"users\":[{\"nickname\":\"x\"}]}", 400, JUGGLE_API_BAD_BODY);
+  post_expect("/apigateway/users/register/batch", "{\"users\":[7]}", 400, JUGGLE_API_BAD_BODY);
+  char many[16 + 1001 * 20] = "{\"users\":[";
+  size_t len = strlen(many);
+  for (int i = 0; i < 1001; i++)
+    len += (size_t)snprintf(many + len, sizeof many - len, "%s{\"user_id\":\"u\"}", i ? "," : "");
+  snprintf(many + len, sizeof many - len, "]}");
+  post_expect("/apigateway/users/register/batch", many, 400, JUGGLE_API_BAD_BODY);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(headers_are_checked_in_order, start, stop),
       cmocka_unit_test_setup_teardown(bodies_are_checked, start, stop),
       cmocka_unit_test_setup_teardown(root_needs_no_signature, start, stop),
       cmocka_unit_test_setup_teardown(users_are_kept, start, stop),
+      cmocka_unit_test_setup_teardown(users_come_in_batches, start, stop),
       cmocka_unit_test_setup_teardown(presence_follows_sessions, start, stop),
       cmocka_unit_test_setup_teardown(groups_are_kept, start, stop),
       cmocka_unit_test_setup_teardown(messages_are_sent_and_found_in_the_history, start, stop),
