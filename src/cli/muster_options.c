@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_TEXT, KIND_COUNT, KIND_RATE, KIND_DURATION, KIND_SEED, KIND_FLAG, KIND_CHOICE };
+enum kind { KIND_TEXT, KIND_COUNT, KIND_RATE, KIND_DURATION, KIND_SEED, KIND_FLAG, KIND_CHOICE, KIND_SLO };
 enum group {
   GROUP_POPULATION,
   GROUP_TOPOLOGY,
@@ -19,6 +19,7 @@ enum group {
   GROUP_PHASES,
   GROUP_TARGET,
   GROUP_EMBEDDED,
+  GROUP_OBJECTIVES,
   GROUP_LIMITS,
   GROUP_LABELS,
   GROUP_OUTPUT,
@@ -37,6 +38,7 @@ static const struct {
     [GROUP_PHASES] = {"phases", "Phases"},
     [GROUP_TARGET] = {"server", "Target (without --target an embedded musterd is started and driven)"},
     [GROUP_EMBEDDED] = {"server", "Embedded musterd (only without --target)"},
+    [GROUP_OBJECTIVES] = {"objectives", "Objectives"},
     [GROUP_LIMITS] = {"generator", "Generator and limits"},
     [GROUP_LABELS] = {"labels", "Labels"},
     [GROUP_OUTPUT] = {NULL, "Report"},
@@ -97,6 +99,9 @@ static const struct option options[] = {
         GROUP_EMBEDDED},
     {"rate-limits", "on|off", "the server's limits per connection [off]", AT(rate_limits), 0, 0, KIND_CHOICE,
         GROUP_EMBEDDED},
+
+    {"slo", "OBJECTIVE,...", "demands on the figures, as delivery.p99<250ms,lost=0", AT(slos), 0, 0, KIND_SLO,
+        GROUP_OBJECTIVES},
 
     {"workers", "N", "generator processes [one per core]", AT(workload.workers), 1, 1024, KIND_COUNT, GROUP_LIMITS},
     {"connect-concurrency", "N", "connections in progress at once [20]", AT(workload.connect_concurrency), 1, 65536,
@@ -233,7 +238,7 @@ static bool parse_seed(const char *text, uint64_t *out) {
 
 /* The setters return false when the value does not do, and say what would in the text `accepted`. */
 struct accepted {
-  char text[128];
+  char text[480];
 };
 
 static bool set_count(const struct option *option, const char *value, void *at, struct accepted *accepted) {
@@ -305,6 +310,13 @@ static bool set_text(const char *value, void *at, struct accepted *accepted) {
   return true;
 }
 
+static bool set_slo(const char *value, void *at, struct accepted *accepted) {
+  struct err err = {0};
+  bool parsed = slo_parse(value, at, &err) == STATUS_OK;
+  snprintf(accepted->text, sizeof accepted->text, "%.470s", err.text);
+  return parsed;
+}
+
 static bool set_value(
     const struct option *option, const char *value, struct run_arguments *out, struct accepted *accepted) {
   void *at = (char *)out + option->offset;
@@ -321,6 +333,8 @@ static bool set_value(
     return set_flag(value, at, accepted);
   case KIND_SEED:
     return set_seed(value, at, accepted);
+  case KIND_SLO:
+    return set_slo(value, at, accepted);
   case KIND_TEXT:
     break;
   }
@@ -508,7 +522,7 @@ void run_arguments_help(FILE *file) {
   fputs("\nTIME is a number with its unit: 500ms, 30s, 2m, 1h. N may end in k or M. --name=value and -name\n"
         "value are accepted too; switches take =true or =false. Ctrl-C ends the phase and still reports,\n"
         "a second one ends everything at once.\n"
-        "\nExit codes: 0 valid, 1 kept for thresholds, 2 usage, 3 invalid run or a report that could not be\n"
-        "written, 4 target unreachable or refusing, 130 interrupted before there was anything to report.\n",
+        "\nExit codes: 0 valid, 1 an objective (--slo) is broken, 2 usage, 3 invalid run or a report that could\n"
+        "not be written, 4 target unreachable or refusing, 130 interrupted before there was anything to report.\n",
       file);
 }

@@ -3,6 +3,7 @@
 #define MUSTER_CLI_MUSTER_OPTIONS_H
 
 #include "base/err.h"
+#include "report/slo.h"
 #include "report/workload.h"
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@ struct run_arguments {
   const char *output;                 /* JSON report file or folder; NULL: results/ */
   const char *json;                   /* "-" or a file; NULL: --output decides */
   const char *hlog;                   /* NULL: none */
+  struct slo_list slos;               /* of every --slo */
   bool quiet;
   bool help;      /* --help was there: nothing else was checked */
   uint64_t given; /* bit i: option i of the table was on the command line */

@@ -1,0 +1,181 @@
+#include "cli/muster_session.h"
+
+#include "cli/muster_progress.h"
+#include "cli/muster_say.h"
+#include "load/run.h"
+#include "net/address.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static volatile int interrupts;
+static pid_t control_pid;
+
+/* The first signal ends the phase, the second everything. Workers inherit this handler but end through the control
+ * process. */
+static void on_interrupt(int signal_number) {
+  (void)signal_number;
+  if (getpid() != control_pid) return;
+  interrupts = interrupts + 1;
+  if (interrupts > 1) _exit(EXIT_INTERRUPTED);
+}
+
+void session_catch_signals(void) {
+  control_pid = getpid();
+  struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+int session_interrupts(void) {
+  return interrupts;
+}
+
+static const char *from_environment(const char *name) {
+  const char *value = getenv(name);
+  return value && value[0] ? value : NULL;
+}
+
+static enum status driver_of_target(const char *target, const struct driver **out, struct err *err) {
+  *out = driver_find("juggle");
+  if (!target) return STATUS_OK;
+  struct url url;
+  enum status status = url_parse(target, &url, err);
+  if (status != STATUS_OK) {
+    err_prefix(err, "--target");
+    err->status = STATUS_USAGE;
+    return STATUS_USAGE;
+  }
+  if (url.scheme[0] == '\0') {
+    return err_set(err, STATUS_USAGE, "--target %.200s has no scheme, which chooses the protocol: write ws://%.200s",
+        target, target);
+  }
+  *out = driver_find(url.scheme);
+  if (*out) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--target: no driver speaks '%s': `muster drivers` lists the schemes", url.scheme);
+}
+
+enum status session_driver(struct workload *workload, const struct driver **out, struct err *err) {
+  if (workload->target && !workload->app_key) workload->app_key = from_environment("MUSTER_APP_KEY");
+  return driver_of_target(workload->target, out, err);
+}
+
+static bool is_folder(const char *path) {
+  struct stat info;
+  size_t len = strlen(path);
+  return (len && path[len - 1] == '/') || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
+bool session_prints_json(const struct run_arguments *arguments) {
+  return arguments->json && strcmp(arguments->json, "-") == 0;
+}
+
+const char *session_place(const struct run_arguments *arguments) {
+  if (arguments->output) return arguments->output;
+  if (session_prints_json(arguments)) return NULL;
+  return arguments->json ? arguments->json : "results/";
+}
+
+/* A file that cannot be written is found before the run, not after it. */
+static enum status check_new_file(const char *option, const char *path, struct err *err) {
+  if (!path || is_folder(path)) return STATUS_OK;
+  if (access(path, F_OK) != 0) return STATUS_OK;
+  return err_set(
+      err, STATUS_USAGE, "%s: %.300s exists already and is never overwritten: choose another name", option, path);
+}
+
+enum status session_check_files(const struct run_arguments *arguments, struct err *err) {
+  enum status status = check_new_file(arguments->output ? "--output" : "--json", session_place(arguments), err);
+  if (status == STATUS_OK) status = check_new_file("--hlog", arguments->hlog, err);
+  if (status == STATUS_OK && arguments->hlog && is_folder(arguments->hlog)) {
+    status = err_set(err, STATUS_USAGE, "--hlog %.200s is a folder: name a file in it", arguments->hlog);
+  }
+  return status;
+}
+
+/* "2026-12-01T10:20:30Z" as "20261201T102030Z", for file names. */
+static void compact_time(char out[24], const char *rfc3339) {
+  size_t len = 0;
+  for (; *rfc3339 && *rfc3339 != '.' && len < 16; rfc3339++) {
+    if (*rfc3339 != '-' && *rfc3339 != ':') out[len++] = *rfc3339;
+  }
+  if (len && out[len - 1] != 'Z') out[len++] = 'Z';
+  out[len] = '\0';
+}
+
+void session_path(char out[PATH_MAX], const char *place, const struct session_document *document) {
+  if (!is_folder(place)) {
+    snprintf(out, PATH_MAX, "%s", place);
+    return;
+  }
+  char utc[24];
+  compact_time(utc, document->started_at);
+  snprintf(out, PATH_MAX, "%s%s%s-%s-%s.json", place, place[strlen(place) - 1] == '/' ? "" : "/", utc, document->id,
+      document->name);
+}
+
+/* What only we know about the server that we started. */
+static void describe_server(struct report *report, const struct embedded *embedded) {
+  bool durable = strcmp(report->workload.ack_policy, "durable") == 0;
+  report->workload.push_window = embedded->push_window;
+  snprintf(report->target.storage, sizeof report->target.storage, "SQLite, WAL, synchronous=%s",
+      durable ? "FULL" : "NORMAL");
+}
+
+static enum status execute(const struct session *session, const struct workload *workload,
+    const struct embedded *embedded, struct report *report, struct err *err) {
+  bool is_live = !session->quiet && isatty(STDERR_FILENO);
+  struct run_options options = {
+      .workload = workload,
+      .driver = session->driver,
+      .target = embedded ? embedded->ws_url : workload->target,
+      .api_url = embedded ? embedded->api_url : workload->api_url,
+      .app_key = embedded ? embedded->app_key : workload->app_key,
+      .secret = embedded          ? embedded->secret
+                : session->secret ? session->secret
+                                  : from_environment("MUSTER_APP_SECRET"),
+      .interrupted = &interrupts,
+      .progress = is_live ? progress_show : NULL,
+  };
+  enum status status = run_execute(&options, report, err);
+  if (is_live) progress_clear();
+  return status;
+}
+
+/* Runs against a server of its own, which it stops afterwards: that one's own failure explains more than ours. */
+static enum status execute_embedded(
+    const struct session *session, const struct workload *workload, struct report *report, struct err *err) {
+  struct embedded embedded;
+  struct err server_err = {0};
+  enum status status = embedded_start(&embedded, workload, err);
+  if (status != STATUS_OK) return status;
+  status = execute(session, workload, &embedded, report, err);
+  bool server_ok = embedded_stop(&embedded, &server_err) == STATUS_OK;
+  if (status != STATUS_OK && !server_ok) *err = server_err;
+  if (status != STATUS_OK) return err->status;
+  if (!server_ok) complain(&server_err);
+  describe_server(report, &embedded);
+  return STATUS_OK;
+}
+
+enum status session_run(
+    const struct session *session, const struct workload *workload, struct report *report, struct err *err) {
+  enum status status;
+  if (workload->target) {
+    status = execute(session, workload, NULL, report, err);
+  } else if (session->kept_server) {
+    status = execute(session, workload, session->kept_server, report, err);
+    if (status == STATUS_OK) describe_server(report, session->kept_server);
+  } else {
+    status = execute_embedded(session, workload, report, err);
+  }
+  if (status != STATUS_OK) return status;
+  report_judge(report);
+  if (session->objectives) slo_judge(session->objectives, report);
+  return STATUS_OK;
+}

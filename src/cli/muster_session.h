@@ -1,0 +1,45 @@
+/* What `run`, `find` and `calibrate` share: the driver of the target, interrupts, where documents go, and one judged
+ * run against the target or an embedded server. */
+#ifndef MUSTER_CLI_MUSTER_SESSION_H
+#define MUSTER_CLI_MUSTER_SESSION_H
+
+#include "cli/muster_embed.h"
+#include "cli/muster_options.h"
+#include "driver/driver.h"
+#include "report/document.h"
+#include "report/slo.h"
+
+#include <limits.h>
+
+struct session {
+  const struct driver *driver;
+  const struct slo_list *objectives;  /* NULL: none */
+  const struct embedded *kept_server; /* without a target: use this one instead of a fresh one; NULL: a fresh one */
+  const char *secret;                 /* of the target; NULL: from the environment */
+  bool quiet;                         /* no progress */
+};
+
+/* The first signal ends the phase of a run, the second everything. */
+void session_catch_signals(void);
+int session_interrupts(void);
+
+/* The driver that the target's scheme chooses; also takes the app key from the environment when none was given. */
+enum status session_driver(struct workload *workload, const struct driver **out, struct err *err);
+
+/* Carries out one run on a fresh population and judges it, objectives included. The report is the caller's. */
+enum status session_run(
+    const struct session *session, const struct workload *workload, struct report *report, struct err *err);
+
+/* Where the JSON document goes: to standard output, or to a file or folder (NULL: nowhere). */
+bool session_prints_json(const struct run_arguments *arguments);
+const char *session_place(const struct run_arguments *arguments);
+/* Finds before the run that a file cannot be written. */
+enum status session_check_files(const struct run_arguments *arguments, struct err *err);
+
+/* The file name of a document: place itself, or <time>-<id>-<name>.json in it when it is a folder. */
+struct session_document {
+  const char *started_at, *id, *name;
+};
+void session_path(char out[PATH_MAX], const char *place, const struct session_document *document);
+
+#endif
