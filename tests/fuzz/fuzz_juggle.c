@@ -69,7 +69,11 @@ static void read_small_bodies(struct view body) {
   if (juggle_read_connect_ack(body, &connect_ack)) require_inside(body, connect_ack.user_id);
   if (juggle_read_disconnect(body, &disconnect)) require_inside(body, disconnect.ext);
   if (juggle_read_query_ack(body, &query_ack)) require_inside(body, query_ack.data);
-  if (juggle_read_notify(body, &notify)) require(juggle_notify_size(&notify) <= 22);
+  struct juggle_room_request room;
+  struct juggle_room_sync room_sync;
+  if (juggle_read_notify(body, &notify)) require_inside(body, notify.room_id);
+  if (juggle_read_room_request(body, &room)) require_inside(body, room.name);
+  if (juggle_read_room_sync(body, &room_sync)) require_inside(body, room_sync.room_id);
   if (juggle_read_sync_request(body, &sync)) require(juggle_sync_request_size(&sync) <= 24);
 }
 

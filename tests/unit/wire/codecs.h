@@ -117,6 +117,24 @@ static inline uint8_t *write_sync_request(uint8_t *at, const void *in) {
 static inline bool read_sync_request(struct view bytes, void *out) {
   return juggle_read_sync_request(bytes, out);
 }
+static inline size_t size_room_request(const void *in) {
+  return juggle_room_request_size(in);
+}
+static inline uint8_t *write_room_request(uint8_t *at, const void *in) {
+  return juggle_write_room_request(at, in);
+}
+static inline bool read_room_request(struct view bytes, void *out) {
+  return juggle_read_room_request(bytes, out);
+}
+static inline size_t size_room_sync(const void *in) {
+  return juggle_room_sync_size(in);
+}
+static inline uint8_t *write_room_sync(uint8_t *at, const void *in) {
+  return juggle_write_room_sync(at, in);
+}
+static inline bool read_room_sync(struct view bytes, void *out) {
+  return juggle_read_room_sync(bytes, out);
+}
 
 enum codec_id {
   CODEC_CONNECT,
@@ -131,6 +149,8 @@ enum codec_id {
   CODEC_USER,
   CODEC_NOTIFY,
   CODEC_SYNC_REQUEST,
+  CODEC_ROOM_REQUEST,
+  CODEC_ROOM_SYNC,
   CODECS
 };
 
@@ -219,11 +239,21 @@ static const struct codec codecs[CODECS] = {
             {"user_type", MEMBER_INT32, offsetof(struct juggle_user, user_type)}}},
     [CODEC_NOTIFY] = {&juggle__notify__descriptor, size_notify, write_notify, read_notify,
         {{"type", MEMBER_INT32, offsetof(struct juggle_notify, type)},
-            {"sync_time", MEMBER_INT64, offsetof(struct juggle_notify, sync_time_ms)}}},
+            {"sync_time", MEMBER_INT64, offsetof(struct juggle_notify, sync_time_ms)},
+            {"chatroom_id", MEMBER_VIEW, offsetof(struct juggle_notify, room_id)}}},
     [CODEC_SYNC_REQUEST] = {&juggle__sync_msg_req__descriptor, size_sync_request, write_sync_request, read_sync_request,
         {{"sync_time", MEMBER_INT64, offsetof(struct juggle_sync_request, sync_time_ms)},
             {"contains_send_box", MEMBER_BOOL, offsetof(struct juggle_sync_request, contains_send_box)},
             {"send_box_sync_time", MEMBER_INT64, offsetof(struct juggle_sync_request, send_box_sync_time_ms)}}},
+    [CODEC_ROOM_REQUEST] = {&juggle__chat_room_req__descriptor, size_room_request, write_room_request,
+        read_room_request,
+        {{"chat_id", MEMBER_VIEW, offsetof(struct juggle_room_request, room_id)},
+            {"chat_name", MEMBER_VIEW, offsetof(struct juggle_room_request, name)},
+            {"is_auto_create", MEMBER_BOOL, offsetof(struct juggle_room_request, auto_create)}}},
+    [CODEC_ROOM_SYNC] = {&juggle__sync_chatroom_req__descriptor, size_room_sync, write_room_sync, read_room_sync,
+        {{"chatroom_id", MEMBER_VIEW, offsetof(struct juggle_room_sync, room_id)},
+            {"sync_time", MEMBER_INT64, offsetof(struct juggle_room_sync, sync_time_ms)},
+            {"count", MEMBER_INT32, offsetof(struct juggle_room_sync, count)}}},
 };
 
 #endif
