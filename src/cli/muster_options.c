@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "cli/muster_scenario.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_TEXT, KIND_COUNT, KIND_RATE, KIND_DURATION, KIND_SEED, KIND_FLAG, KIND_CHOICE, KIND_SLO };
+enum kind { KIND_TEXT, KIND_COUNT, KIND_RATE, KIND_SCALE, KIND_DURATION, KIND_SEED, KIND_FLAG, KIND_CHOICE, KIND_SLO };
 enum group {
+  GROUP_SCENARIO,
   GROUP_POPULATION,
   GROUP_TOPOLOGY,
   GROUP_ARRIVALS,
@@ -30,6 +32,7 @@ enum group {
 static const struct {
   const char *section, *title;
 } groups[GROUPS] = {
+    [GROUP_SCENARIO] = {"", "Scenario"},
     [GROUP_POPULATION] = {"population", "Population"},
     [GROUP_TOPOLOGY] = {"topology", "Topology"},
     [GROUP_ARRIVALS] = {"arrivals", "Arrivals"},
@@ -58,6 +61,8 @@ struct option {
 #define HOUR_NS (3600 * NS_PER_SEC)
 
 static const struct option options[] = {
+    {"scale", "X", "multiply what the scenario marks as scalable [1]", AT(scale), 0, 1000, KIND_SCALE, GROUP_SCENARIO},
+
     {"clients", "N", "clients; in a group run the members [50]", AT(workload.clients), 2, 16000000, KIND_COUNT,
         GROUP_POPULATION},
     {"rate", "N", "publishes per second, all senders together [200]", AT(workload.rate_per_sec), 0, 100000000,
@@ -259,6 +264,15 @@ static bool set_rate(const struct option *option, const char *value, void *at, s
   return true;
 }
 
+static bool set_scale(const struct option *option, const char *value, void *at, struct accepted *accepted) {
+  double scale;
+  snprintf(accepted->text, sizeof accepted->text, "give a factor above 0 and up to %llu, as 0.1 or 2",
+      (unsigned long long)option->max);
+  if (!parse_scaled(value, &scale) || scale <= 0 || scale > (double)option->max) return false;
+  *(double *)at = scale;
+  return true;
+}
+
 static void duration_text(char out[32], uint64_t ns) {
   if (ns >= HOUR_NS) {
     snprintf(out, 32, "%gh", (double)ns / (double)HOUR_NS);
@@ -325,6 +339,8 @@ static bool set_value(
     return set_count(option, value, at, accepted);
   case KIND_RATE:
     return set_rate(option, value, at, accepted);
+  case KIND_SCALE:
+    return set_scale(option, value, at, accepted);
   case KIND_DURATION:
     return set_duration(option, value, at, accepted);
   case KIND_CHOICE:
@@ -381,23 +397,26 @@ static enum status parse_option(int argc, char **argv, int *at, struct run_argum
     value = argv[(*at)++];
   }
   out->given |= UINT64_C(1) << index;
+  out->typed |= UINT64_C(1) << index;
   struct accepted accepted;
   if (set_value(option, value, out, &accepted)) return STATUS_OK;
   return err_set(err, STATUS_USAGE, "--%s %.60s: %s", option->name, value && value[0] ? value : "''", accepted.text);
 }
 
 static enum status set_workload(const char *name, struct run_arguments *out, struct err *err) {
-  if (out->workload.name) {
-    return err_set(
-        err, STATUS_USAGE, "one workload at a time: '%.40s' after '%s' is too much", name, out->workload.name);
+  if (out->chosen) {
+    return err_set(err, STATUS_USAGE, "one workload at a time: '%.40s' after '%.40s' is too much", name, out->chosen);
   }
+  out->chosen = name;
   for (size_t i = 0; i < WORKLOADS; i++) {
     if (strcmp(name, workload_names[i]) == 0) out->workload.name = workload_names[i];
   }
-  if (out->workload.name) return STATUS_OK;
+  if (out->workload.name || scenario_is_named(name)) return STATUS_OK;
   const char *near = nearest_word(name, workload_names, WORKLOADS);
+  if (!near) near = scenario_nearest(name);
   if (near) return err_set(err, STATUS_USAGE, "unknown workload '%.40s': did you mean %s?", name, near);
-  return err_set(err, STATUS_USAGE, "unknown workload '%.40s': choose private or group", name);
+  return err_set(err, STATUS_USAGE,
+      "unknown workload '%.40s': choose private, group, a preset (`muster scenarios`) or a FILE.yaml", name);
 }
 
 static void set_defaults(struct run_arguments *out) {
@@ -423,6 +442,7 @@ static void set_defaults(struct run_arguments *out) {
       .group_senders = 2,
       .arrivals = "constant",
       .rate_limits = "off",
+      .scale = 1,
   };
 }
 
@@ -430,10 +450,10 @@ static bool was_given(const struct run_arguments *arguments, const char *name) {
   return arguments->given >> find_option(name, strlen(name)) & 1;
 }
 
-/* The first option of a group on the command line, or NULL. */
-static const char *first_given(const struct run_arguments *arguments, enum group group) {
+/* The first option of a group that stands on the command line itself, or NULL. */
+static const char *first_typed(const struct run_arguments *arguments, enum group group) {
   for (size_t i = 0; i < OPTIONS; i++) {
-    if (options[i].group == group && arguments->given >> i & 1) return options[i].name;
+    if (options[i].group == group && arguments->typed >> i & 1) return options[i].name;
   }
   return NULL;
 }
@@ -447,11 +467,11 @@ static enum status check_combination(const struct run_arguments *a, struct err *
     return err_set(err, STATUS_USAGE, "--group-senders %u of --clients %u members: at most all members can send",
         a->group_senders, a->workload.clients);
   }
-  const char *embedded = first_given(a, GROUP_EMBEDDED);
+  const char *embedded = first_typed(a, GROUP_EMBEDDED);
   if (a->workload.target && embedded) {
     return err_set(err, STATUS_USAGE, "--%s belongs to the embedded musterd: leave it or --target out", embedded);
   }
-  const char *target = first_given(a, GROUP_TARGET);
+  const char *target = first_typed(a, GROUP_TARGET);
   if (!a->workload.target && target) {
     return err_set(err, STATUS_USAGE, "--%s needs --target: the embedded musterd has its own", target);
   }
@@ -481,33 +501,136 @@ static bool asks_help(const char *argument) {
   return strcmp(argument, "--help") == 0 || strcmp(argument, "-help") == 0 || strcmp(argument, "-h") == 0;
 }
 
-enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out, struct err *err) {
-  set_defaults(out);
-  for (int at = 0; at < argc;) {
+static enum status parse_line(int argc, char **argv, struct run_arguments *out, struct err *err) {
+  out->chosen = NULL;
+  for (int at = 0; at < argc && !out->help;) {
+    enum status status = STATUS_OK;
     if (asks_help(argv[at])) {
       out->help = true;
-      return STATUS_OK;
-    }
-    enum status status;
-    if (argv[at][0] == '-' && argv[at][1]) {
+    } else if (argv[at][0] == '-' && argv[at][1]) {
       status = parse_option(argc, argv, &at, out, err);
     } else {
       status = set_workload(argv[at++], out, err);
     }
     if (status != STATUS_OK) return status;
   }
-  if (!out->workload.name) {
-    return err_set(err, STATUS_USAGE, "say what to run: `muster run private` or `muster run group`");
+  return STATUS_OK;
+}
+
+/* The line was parsed once, so it is sound and names a scenario: now the scenario first, and the line over it. */
+static enum status parse_over_scenario(int argc, char **argv, struct run_arguments *out, struct err *err) {
+  const char *chosen = out->chosen;
+  set_defaults(out);
+  enum status status = scenario_load(chosen, &out->scenario, err);
+  if (status == STATUS_OK) status = scenario_apply(&out->scenario, out, err);
+  if (status == STATUS_OK) status = parse_line(argc, argv, out, err);
+  if (status == STATUS_OK) status = scenario_scale(&out->scenario, out, err);
+  return status;
+}
+
+enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out, struct err *err) {
+  set_defaults(out);
+  enum status status = parse_line(argc, argv, out, err);
+  if (status != STATUS_OK || out->help) return status;
+  if (!out->chosen) {
+    return err_set(err, STATUS_USAGE, "say what to run: `muster run private`, `muster run group`, a preset or a file");
   }
-  enum status status = check_combination(out, err);
+  if (!out->workload.name) {
+    status = parse_over_scenario(argc, argv, out, err);
+  } else if (was_given(out, "scale")) {
+    status = err_set(err, STATUS_USAGE, "--scale belongs to scenarios: %s is none", out->chosen);
+  }
+  if (status == STATUS_OK) status = check_combination(out, err);
   if (status == STATUS_OK) finish(out);
   return status;
 }
 
+void run_arguments_free(struct run_arguments *arguments) {
+  scenario_free(&arguments->scenario);
+}
+
+/* --- single options --- */
+
+static const char *const nouns[] = {
+    [KIND_TEXT] = "a text",
+    [KIND_COUNT] = "a number that fits",
+    [KIND_RATE] = "a rate that fits",
+    [KIND_SCALE] = "a factor that fits",
+    [KIND_DURATION] = "a time that fits",
+    [KIND_SEED] = "a number that fits",
+    [KIND_FLAG] = "true or false",
+    [KIND_CHOICE] = "a word that it knows",
+    [KIND_SLO] = "an objective",
+};
+
+size_t option_find(const char *name) {
+  size_t option = find_option(name, strlen(name));
+  return option == OPTIONS ? OPTION_NONE : option;
+}
+
+const char *option_section(size_t option) {
+  /* Who lets load out of this machine does so by hand, each time. */
+  if (strcmp(options[option].name, "allow-non-loopback") == 0) return NULL;
+  return groups[options[option].group].section;
+}
+
+bool option_is_section(const char *name) {
+  for (int group = 0; group < GROUPS; group++) {
+    if (groups[group].section && strcmp(groups[group].section, name) == 0) return true;
+  }
+  return false;
+}
+
+const char *option_nearest(const char *text, const char *section) {
+  const char *names[OPTIONS];
+  size_t count = 0;
+  for (size_t i = 0; i < OPTIONS; i++) {
+    const char *its = option_section(i);
+    if (its && strcmp(its, section) == 0) names[count++] = options[i].name;
+  }
+  return nearest_word(text, names, count);
+}
+
+const char *option_noun(size_t option) {
+  return nouns[options[option].kind];
+}
+
+bool option_set(size_t option, const char *value, struct run_arguments *out, char accepted[OPTION_ACCEPTED_MAX]) {
+  struct accepted reason;
+  out->given |= UINT64_C(1) << option;
+  if (set_value(&options[option], value, out, &reason)) return true;
+  snprintf(accepted, OPTION_ACCEPTED_MAX, "%s", reason.text);
+  return false;
+}
+
+bool option_was_typed(size_t option, const struct run_arguments *arguments) {
+  return arguments->typed >> option & 1;
+}
+
+bool option_is_scalable(size_t option) {
+  enum kind kind = options[option].kind;
+  return kind == KIND_COUNT || kind == KIND_RATE || kind == KIND_DURATION;
+}
+
+bool option_scale(size_t option, double factor, struct run_arguments *out) {
+  const struct option *o = &options[option];
+  void *at = (char *)out + o->offset;
+  double old = o->kind == KIND_RATE    ? *(double *)at
+               : o->kind == KIND_COUNT ? (double)*(uint32_t *)at
+                                       : (double)*(uint64_t *)at;
+  double value = o->kind == KIND_RATE ? old * factor : fmax(round(old * factor), (double)o->min);
+  if (value > (double)o->max) return false;
+  if (o->kind == KIND_RATE) *(double *)at = value;
+  if (o->kind == KIND_COUNT) *(uint32_t *)at = (uint32_t)value;
+  if (o->kind == KIND_DURATION) *(uint64_t *)at = (uint64_t)value;
+  return true;
+}
+
 void run_arguments_help(FILE *file) {
-  fputs("Usage: muster run private|group [options]\n\n"
+  fputs("Usage: muster run private|group|PRESET|FILE.yaml [options]\n\n"
         "  private  every client publishes to the next one, the last to the first\n"
-        "  group    one group of all clients; --group-senders of them publish to it\n",
+        "  group    one group of all clients; --group-senders of them publish to it\n"
+        "  PRESET   one of `muster scenarios`, or a file of the same form; options override it\n",
       file);
   for (int group = 0; group < GROUPS; group++) {
     fprintf(file, "\n%s:\n", groups[group].title);

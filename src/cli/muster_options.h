@@ -3,6 +3,7 @@
 #define MUSTER_CLI_MUSTER_OPTIONS_H
 
 #include "base/err.h"
+#include "load/scenario.h"
 #include "report/slo.h"
 #include "report/workload.h"
 
@@ -10,7 +11,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What the command line asked for. Texts point into argv or the environment. */
+/* What a scenario says that it comes to, unscaled. */
+struct expected_totals {
+  bool given;
+  uint64_t publishes, distributions, deliveries; /* 0: not said */
+};
+#define EXPECTED_MAX (UINT64_C(1) << 50)
+
+/* What the command line and its scenario asked for. Texts point into argv, the environment or the scenario. */
 struct run_arguments {
   struct workload workload;
   uint32_t group_senders;
@@ -20,15 +28,39 @@ struct run_arguments {
   const char *hlog;                   /* NULL: none */
   struct slo_list slos;               /* of every --slo */
   bool quiet;
-  bool help;      /* --help was there: nothing else was checked */
-  uint64_t given; /* bit i: option i of the table was on the command line */
+  bool help;                /* --help was there: nothing else was checked */
+  uint64_t given;           /* bit i: option i of the table was given */
+  uint64_t typed;           /* bit i: it was given on the command line */
+  const char *driver;       /* of the scenario; NULL: the target's scheme decides */
+  const char *chosen;       /* preset or file that the command line names; NULL: none */
+  double scale;             /* of the scenario's scalable numbers */
+  struct scenario scenario; /* owned; empty without one */
+  struct expected_totals expected;
 };
 
-/* Parses what follows `muster run`. Fills every default. STATUS_USAGE with one line for the user. */
+/* Parses what follows `muster run`: the scenario that it names first, then the options, which override it. Fills every
+ * default. STATUS_USAGE with one line for the user. Free *out afterwards, whatever came of it. */
 enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out, struct err *err);
+void run_arguments_free(struct run_arguments *arguments);
 
 /* The help of `muster run`: usage, options by group, exit codes. */
 void run_arguments_help(FILE *file);
+
+/* Single options, for scenario files. */
+#define OPTION_NONE SIZE_MAX
+#define OPTION_ACCEPTED_MAX 480
+size_t option_find(const char *name); /* OPTION_NONE: unknown */
+/* Where a scenario file may give it, "" for the top level; NULL: only the command line may. */
+const char *option_section(size_t option);
+bool option_is_section(const char *name);
+const char *option_nearest(const char *text, const char *section); /* NULL: none is near */
+const char *option_noun(size_t option);                            /* what its value is: "a time that fits" */
+/* Parses and stores a value; false when it does not do, and then accepted says what would. */
+bool option_set(size_t option, const char *value, struct run_arguments *out, char accepted[OPTION_ACCEPTED_MAX]);
+bool option_was_typed(size_t option, const struct run_arguments *arguments);
+bool option_is_scalable(size_t option);
+/* Multiplies a number, rounded and at least the option's least; false when it leaves the option's range. */
+bool option_scale(size_t option, double factor, struct run_arguments *out);
 
 /* The known word nearest to text, or NULL when none is near enough to be a typing error. */
 const char *nearest_word(const char *text, const char *const *words, size_t count);

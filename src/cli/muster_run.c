@@ -42,18 +42,27 @@ static int run(const struct run_arguments *arguments, const struct session *sess
   return code;
 }
 
+static int command(struct run_arguments *arguments, struct err *err) {
+  struct session session = {.objectives = &arguments->slos, .quiet = arguments->quiet};
+  enum status status = session_driver(&arguments->workload, &session.driver, err);
+  if (status == STATUS_OK) status = session_check_files(arguments, err);
+  if (!arguments->workload.target && arguments->driver) session.driver = driver_find(arguments->driver);
+  if (status == STATUS_OK) status = run_check(&arguments->workload, session.driver, err);
+  return status == STATUS_OK ? run(arguments, &session) : complain(err);
+}
+
 int command_run(int argc, char **argv) {
   struct run_arguments arguments;
   struct err err = {0};
-  if (run_arguments_parse(argc, argv, &arguments, &err) != STATUS_OK) return complain(&err);
-  if (arguments.help) {
+  int code;
+  if (run_arguments_parse(argc, argv, &arguments, &err) != STATUS_OK) {
+    code = complain(&err);
+  } else if (arguments.help) {
     run_arguments_help(stdout);
-    return finish_stdout(EXIT_VALID);
+    code = finish_stdout(EXIT_VALID);
+  } else {
+    code = command(&arguments, &err);
   }
-  struct session session = {.objectives = &arguments.slos, .quiet = arguments.quiet};
-  enum status status = session_driver(&arguments.workload, &session.driver, &err);
-  if (status == STATUS_OK) status = session_check_files(&arguments, &err);
-  if (status == STATUS_OK) status = run_check(&arguments.workload, session.driver, &err);
-  if (status != STATUS_OK) return complain(&err);
-  return run(&arguments, &session);
+  run_arguments_free(&arguments);
+  return code;
 }
