@@ -166,8 +166,8 @@ static bool member_add(struct core *core, struct room *room, struct session *ses
   return true;
 }
 
-/* Takes the member out of its room and frees it; the session's list is the caller's. */
-static void member_remove(struct core *core, struct room_member *member) {
+/* Takes the member out of its room, which may end with it; the session's list is the caller's. */
+static void member_end(struct core *core, struct room_member *member) {
   struct room *room = member->room;
   struct room_member *last = room->members[--room->count];
   room->members[member->slot] = last;
@@ -175,6 +175,7 @@ static void member_remove(struct core *core, struct room_member *member) {
   member->session->room_count--;
   uncount(&core->stats.room_members, 1);
   free(member);
+  if (!room->count && !room->kept) room_remove(core, room);
 }
 
 static void member_unlink(struct room_member *member) {
@@ -185,15 +186,18 @@ static void member_unlink(struct room_member *member) {
 }
 
 static void leave(struct core *core, struct room_member *member) {
-  struct room *room = member->room;
   member_unlink(member);
-  member_remove(core, member);
-  if (!room->count && !room->kept) room_remove(core, room);
+  member_end(core, member);
 }
 
 void rooms_leave(struct core *core, struct session *session) {
-  while (session->rooms)
-    leave(core, session->rooms);
+  struct room_member *member = session->rooms;
+  session->rooms = NULL;
+  while (member) {
+    struct room_member *next = member->next;
+    member_end(core, member);
+    member = next;
+  }
 }
 
 int32_t room_join(struct core *core, struct session *session, struct view target, struct view data, int64_t *time_ms) {

@@ -99,7 +99,7 @@ static void pulled(struct member *member, struct view body) {
     char text[16] = "";
     assert_true(msg.content.len < sizeof text);
     memcpy(text, msg.content.data, msg.content.len);
-    int number = atoi(text);
+    int number = (int)strtol(text, NULL, 10);
     if (member->gaps)
       assert_true(number >= member->next);
     else
