@@ -39,8 +39,9 @@ struct driver_settings {
   struct url url;            /* the target, parsed */
   uint64_t run_id;
   uint32_t clients;
-  uint32_t group_members; /* of the one group of a group workload: clients 0..n-1; 0: no group */
-  uint32_t room_members;  /* of the one chatroom of a room workload: clients 0..n-1; 0: no room */
+  uint32_t groups; /* 0: none; client i is a member of group i % groups, of all when shared_groups */
+  bool shared_groups;
+  uint32_t room_members; /* of the one chatroom of a room workload: clients 0..n-1; 0: no room */
   uint32_t setup_concurrency;
   uint32_t payload_bytes;
   uint64_t deadline_ns; /* absolute: when set-up must be over */
@@ -50,6 +51,7 @@ struct driver_settings {
    * client_hooks.delivered, and established comes when the backlog has been read to its end. */
   bool backlog;
   const char *origin;              /* Origin header of the upgrade; NULL: as the driver does by itself */
+  uint64_t keep_alive_ns;          /* between two keep-alives of a client; 0: as the driver does by itself */
   bool tls_verify;                 /* of every TLS connection, the set-up API's included */
   const char *tls_ca_file;         /* NULL: the system's */
   const volatile int *interrupted; /* set by a signal: stop soon */
@@ -70,7 +72,7 @@ struct driver_run {
 
 enum publish_to {
   PUBLISH_TO_CLIENT, /* privately, to client `recipient` */
-  PUBLISH_TO_GROUP,  /* to the run's one group */
+  PUBLISH_TO_GROUP,  /* to group `recipient`, of which the sender is a member */
   PUBLISH_TO_ROOM,   /* to the run's one chatroom, of which the sender is a member */
   PUBLISH_TO_ALL,    /* broadcast: to every connection of the server, the sender's included */
   PUBLISH_TO_SELF,   /* echo: the sender is the recipient, its delivery the answer; no ACK */
@@ -80,7 +82,7 @@ enum publish_to {
  * with payload_write in its form (payload.written_ns is already stamped). */
 struct publish {
   enum publish_to to;
-  uint32_t recipient; /* client index, of PUBLISH_TO_CLIENT */
+  uint32_t recipient; /* client index of PUBLISH_TO_CLIENT, group of PUBLISH_TO_GROUP */
   uint32_t token;     /* publish_token of the payload; comes back in client_acked */
   struct payload payload;
 };
@@ -107,7 +109,7 @@ struct driver {
   uint32_t payload_min_bytes;
   uint32_t outstanding_max; /* publishes without an answer on one connection */
   uint32_t rate_limit;      /* publishes and queries a second that servers usually allow on one; 0: not known */
-  uint64_t tick_ns;         /* interval of tick; 0: none */
+  uint64_t tick_ns;         /* interval of tick, unless settings.keep_alive_ns says another; 0: none */
   size_t client_bytes;      /* driver state of one client, zeroed, behind struct client */
 
   /* Checks the settings and provisions the population; blocking, but keeps to settings.deadline_ns and interrupted.
@@ -121,6 +123,9 @@ struct driver {
   void (*tick)(struct client *client, uint64_t now_ns); /* keep-alive */
   void (*closing)(struct client *client);               /* say good-bye; the load room closes the stream afterwards */
   void (*released)(struct client *client);              /* the stream is gone: free what the state holds */
+  /* The client will connect again after released: resets its state but for what a real client remembers (a cursor).
+   * NULL: nothing is remembered, the load room zeroes the state. */
+  void (*reconnecting)(struct client *client);
 
   /* Text for a server's code in reports, or NULL. */
   const char *(*code_text)(int32_t code);
@@ -151,6 +156,12 @@ struct client {
 
 static inline void *client_state(struct client *client) {
   return client + 1;
+}
+
+/* The interval of tick in this run; 0: none. */
+static inline uint64_t driver_tick_ns(const struct driver_run *run) {
+  bool asked = run->driver->tick_ns > 0 && run->settings.keep_alive_ns > 0;
+  return asked ? run->settings.keep_alive_ns : run->driver->tick_ns;
 }
 
 /* The driver for a URL scheme or a driver name; NULL when there is none. */

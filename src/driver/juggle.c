@@ -65,6 +65,7 @@ struct juggle_client {
   uint8_t pings_unanswered;
   bool sync_under_way, sync_again, sync_first_page;
   bool room_under_way, room_again; /* a join or a pull awaits its answer; another is due */
+  bool returned;                   /* was connected before: its cursors stand */
   char upgrade_key[UPGRADE_KEY_BYTES];
 };
 
@@ -78,17 +79,25 @@ static const struct juggle_population *population_of(const struct client *client
   return client->run->population;
 }
 
-size_t juggle_user_id(const struct juggle_population *population, uint32_t index, char out[JUGGLE_ID_MAX]) {
+static size_t write_id(const char *prefix, size_t prefix_len, uint32_t index, char out[JUGGLE_ID_MAX]) {
   char digits[10];
   size_t count = 0;
   do {
     digits[count++] = (char)('0' + index % 10);
     index /= 10;
   } while (index > 0);
-  memcpy(out, population->prefix, population->prefix_len);
+  memcpy(out, prefix, prefix_len);
   for (size_t i = 0; i < count; i++)
-    out[population->prefix_len + i] = digits[count - 1 - i];
-  return population->prefix_len + count;
+    out[prefix_len + i] = digits[count - 1 - i];
+  return prefix_len + count;
+}
+
+size_t juggle_user_id(const struct juggle_population *population, uint32_t index, char out[JUGGLE_ID_MAX]) {
+  return write_id(population->prefix, population->prefix_len, index, out);
+}
+
+size_t juggle_group_id(const struct juggle_population *population, uint32_t index, char out[JUGGLE_ID_MAX]) {
+  return write_id(population->group_prefix, strlen(population->group_prefix), index, out);
 }
 
 /* --- outstanding publishes: index on the wire to token of the load room --- */
@@ -372,19 +381,22 @@ struct destination {
 };
 
 static struct destination destination_of(
-    const struct juggle_population *population, const struct publish *publish, char user[JUGGLE_ID_MAX]) {
-  if (publish->to == PUBLISH_TO_GROUP) return (struct destination){view_str("g_msg"), view_str(population->group_id)};
+    const struct juggle_population *population, const struct publish *publish, char id[JUGGLE_ID_MAX]) {
+  if (publish->to == PUBLISH_TO_GROUP) {
+    size_t len = juggle_group_id(population, publish->recipient, id);
+    return (struct destination){view_str("g_msg"), view_of(id, len)};
+  }
   if (publish->to == PUBLISH_TO_ROOM) return (struct destination){view_str("c_msg"), view_str(population->room_id)};
-  size_t len = juggle_user_id(population, publish->recipient, user);
-  return (struct destination){view_str("p_msg"), view_of(user, len)};
+  size_t len = juggle_user_id(population, publish->recipient, id);
+  return (struct destination){view_str("p_msg"), view_of(id, len)};
 }
 
 static enum publish_result juggle_publish(struct client *client, const struct publish *publish) {
   struct juggle_client *state = state_of(client);
   if (state->step != STEP_READY || state->table_used >= OUTSTANDING_MAX) return PUBLISH_BLOCKED;
 
-  char user[JUGGLE_ID_MAX], uid[CLIENT_UID_LEN];
-  struct destination destination = destination_of(population_of(client), publish, user);
+  char id[JUGGLE_ID_MAX], uid[CLIENT_UID_LEN];
+  struct destination destination = destination_of(population_of(client), publish, id);
   write_client_uid(&publish->payload, uid);
   struct juggle_up_msg msg = {
       .msg_type = view_str("jg:text"),
@@ -427,7 +439,7 @@ static bool on_connect_ack(struct client *client, struct view body) {
   if (state->step != STEP_LOGIN || !juggle_read_connect_ack(body, &ack)) return fail(client, CAUSE_PROTOCOL);
   if (ack.code != JUGGLE_OK) return fail(client, ack.code);
   state->step = STEP_FIRST_SYNC;
-  state->cursor_ms = client->run->settings.backlog ? 0 : later(ack.timestamp_ms, 0);
+  if (!state->returned) state->cursor_ms = client->run->settings.backlog ? 0 : later(ack.timestamp_ms, 0);
   return check_written(client, start_sync(client));
 }
 
@@ -758,7 +770,7 @@ static void juggle_tick(struct client *client, uint64_t now_ns) {
     state->room_again = true;
   }
   if (state->room_again && !state->room_under_way && !check_written(client, write_room_query(client))) return;
-  if (now_ns < state->ping_sent_ns + TICK_NS / 2) return;
+  if (now_ns < state->ping_sent_ns + driver_tick_ns(client->run) / 2) return;
   if (state->pings_unanswered >= PINGS_UNANSWERED_MAX) {
     fail(client, CAUSE_KEEP_ALIVE);
     return;
@@ -780,6 +792,17 @@ static void juggle_released(struct client *client) {
   free(state->table);
   state->table = NULL;
   state->table_size = state->table_used = 0;
+}
+
+/* Cursors stay, and with them which pushes the next pull may bring again. */
+static void juggle_reconnecting(struct client *client) {
+  struct juggle_client *state = state_of(client);
+  *state = (struct juggle_client){
+      .cursor_ms = state->cursor_ms,
+      .pushed_until_ms = state->pushed_until_ms,
+      .room_cursor_ms = state->room_cursor_ms,
+      .returned = true,
+  };
 }
 
 const struct driver driver_juggle = {
@@ -804,5 +827,6 @@ const struct driver driver_juggle = {
     .tick = juggle_tick,
     .closing = juggle_closing,
     .released = juggle_released,
+    .reconnecting = juggle_reconnecting,
     .code_text = juggle_code_text,
 };

@@ -17,6 +17,8 @@
 
 #define ANSWER_MAX (64 * 1024)
 #define BODY_MAX 512
+#define USER_BODY_MAX 160 /* of one user in a registration */
+#define BATCH_USERS 200   /* of musterd's registration in batches; its answer must fit ANSWER_MAX */
 #define CALL_TIMEOUT_MS 15000
 #define VERSION_TIMEOUT_MS 2000
 #define POLL_MS 100
@@ -34,7 +36,7 @@ struct call {
   char answer[ANSWER_MAX];
   size_t answer_len;
   char curl_error[CURL_ERROR_SIZE];
-  uint32_t user; /* registration: client index */
+  uint32_t user, users; /* registration: first client index, and how many */
   uint32_t attempts;
 };
 
@@ -46,6 +48,7 @@ struct setup {
   struct call *calls;
   uint32_t call_count;
   uint32_t next_user, registered;
+  uint32_t batch; /* users of one registration call; 1 where the server knows no batches */
 };
 
 /* --- addresses --- */
@@ -292,26 +295,63 @@ static enum status finish_call(struct setup *setup, const char *what, struct err
 
 /* --- users --- */
 
-static char *register_body(const struct setup *setup, uint32_t user) {
+static size_t write_user(const struct setup *setup, uint32_t user, char out[USER_BODY_MAX]) {
   char id[JUGGLE_ID_MAX];
   int len = (int)juggle_user_id(setup->population, user, id);
-  char *body = malloc(BODY_MAX);
-  if (body) snprintf(body, BODY_MAX, "{\"user_id\":\"%.*s\",\"nickname\":\"%.*s\"}", len, id, len, id);
+  return (size_t)snprintf(out, USER_BODY_MAX, "{\"user_id\":\"%.*s\",\"nickname\":\"%.*s\"}", len, id, len, id);
+}
+
+static char *register_body(const struct setup *setup, const struct call *call) {
+  size_t size = 16 + (size_t)call->users * USER_BODY_MAX;
+  char *body = malloc(size);
+  if (!body) return NULL;
+  if (setup->batch == 1) {
+    write_user(setup, call->user, body);
+    return body;
+  }
+  size_t len = (size_t)snprintf(body, size, "{\"users\":[");
+  for (uint32_t i = 0; i < call->users; i++) {
+    if (i > 0) body[len++] = ',';
+    len += write_user(setup, call->user + i, body + len);
+  }
+  snprintf(body + len, size - len, "]}");
   return body;
 }
 
 static enum status start_registration(struct setup *setup, struct call *call, struct err *err) {
-  return call_post(setup, call, "/users/register", register_body(setup, call->user), err);
+  return call_post(
+      setup, call, setup->batch == 1 ? "/users/register" : "/users/register/batch", register_body(setup, call), err);
 }
 
-static enum status keep_token(struct setup *setup, struct call *call, json_t *data, struct err *err) {
+/* Takes the next users; the call must be idle and users must be left. */
+static enum status register_next(struct setup *setup, struct call *call, struct err *err) {
+  uint32_t left = setup->run->settings.clients - setup->next_user;
+  call->user = setup->next_user;
+  call->users = left < setup->batch ? left : setup->batch;
+  call->attempts = 0;
+  setup->next_user += call->users;
+  return start_registration(setup, call, err);
+}
+
+static enum status keep_token(
+    struct setup *setup, struct call *call, uint32_t user, const json_t *data, struct err *err) {
   const char *token = json_string_value(json_object_get(data, "token"));
   if (!token || !*token || strlen(token) >= JUGGLE_TOKEN_MAX) return garbage(setup, call, "users/register", err);
   char *kept = arena_text(&setup->run->arena, token, strlen(token));
   if (!kept) return out_of_memory(err);
-  setup->population->tokens[call->user] = kept;
+  setup->population->tokens[user] = kept;
   setup->registered++;
   return STATUS_OK;
+}
+
+static enum status keep_tokens(struct setup *setup, struct call *call, const json_t *data, struct err *err) {
+  if (setup->batch == 1) return keep_token(setup, call, call->user, data, err);
+  const json_t *users = json_object_get(data, "users");
+  if (json_array_size(users) != call->users) return garbage(setup, call, "users/register/batch", err);
+  enum status status = STATUS_OK;
+  for (uint32_t i = 0; i < call->users && status == STATUS_OK; i++)
+    status = keep_token(setup, call, call->user + i, json_array_get(users, i), err);
+  return status;
 }
 
 static enum status on_registered(struct setup *setup, struct call *call, CURLcode result, struct err *err) {
@@ -324,21 +364,17 @@ static enum status on_registered(struct setup *setup, struct call *call, CURLcod
     json_decref(root);
     return start_registration(setup, call, err);
   }
-  status = code == JUGGLE_OK ? keep_token(setup, call, data, err) : refused(setup, "users/register", code, err);
+  status = code == JUGGLE_OK ? keep_tokens(setup, call, data, err) : refused(setup, "users/register", code, err);
   json_decref(root);
   if (status != STATUS_OK || setup->next_user == setup->run->settings.clients) return status;
-  call->user = setup->next_user++;
-  call->attempts = 0;
-  return start_registration(setup, call, err);
+  return register_next(setup, call, err);
 }
 
 static enum status register_users(struct setup *setup, struct err *err) {
   uint32_t clients = setup->run->settings.clients;
   enum status status = STATUS_OK;
-  for (uint32_t i = 0; i < setup->call_count && setup->next_user < clients && status == STATUS_OK; i++) {
-    setup->calls[i].user = setup->next_user++;
-    status = start_registration(setup, &setup->calls[i], err);
-  }
+  for (uint32_t i = 0; i < setup->call_count && setup->next_user < clients && status == STATUS_OK; i++)
+    status = register_next(setup, &setup->calls[i], err);
   while (status == STATUS_OK && setup->registered < clients) {
     CURLcode result;
     struct call *call = next_finished(setup, &result);
@@ -347,33 +383,50 @@ static enum status register_users(struct setup *setup, struct err *err) {
   return status;
 }
 
-/* --- the group --- */
+/* --- groups: client i is member i / groups of group i % groups, or member i of every group --- */
 
-static char *group_body(const struct setup *setup, uint32_t from, uint32_t to) {
+static uint32_t member_of(const struct driver_settings *settings, uint32_t group, uint32_t i) {
+  return settings->shared_groups ? i : group + i * settings->groups;
+}
+
+static uint32_t members_of(const struct driver_settings *settings, uint32_t group) {
+  if (settings->shared_groups) return settings->clients;
+  return settings->clients / settings->groups + (group < settings->clients % settings->groups);
+}
+
+static char *group_body(const struct setup *setup, uint32_t group, uint32_t from, uint32_t to) {
   const size_t member_bytes = JUGGLE_ID_MAX + 3;
   size_t size = 256 + (to - from) * member_bytes;
   char *body = malloc(size);
   if (!body) return NULL;
-  size_t len = (size_t)snprintf(body, size, "{\"group_id\":\"%s\",\"group_name\":\"muster load test\",\"member_ids\":[",
-      setup->population->group_id);
+  char id[JUGGLE_ID_MAX];
+  int id_len = (int)juggle_group_id(setup->population, group, id);
+  size_t len = (size_t)snprintf(
+      body, size, "{\"group_id\":\"%.*s\",\"group_name\":\"muster load test\",\"member_ids\":[", id_len, id);
   for (uint32_t i = from; i < to; i++) {
-    char id[JUGGLE_ID_MAX];
-    int id_len = (int)juggle_user_id(setup->population, i, id);
+    id_len = (int)juggle_user_id(setup->population, member_of(&setup->run->settings, group, i), id);
     len += (size_t)snprintf(body + len, size - len, "%s\"%.*s\"", i > from ? "," : "", id_len, id);
   }
   snprintf(body + len, size - len, "]}");
   return body;
 }
 
-static enum status make_group(struct setup *setup, struct err *err) {
-  uint32_t members = setup->run->settings.group_members;
+static enum status make_group(struct setup *setup, uint32_t group, struct err *err) {
+  uint32_t members = members_of(&setup->run->settings, group);
   for (uint32_t from = 0; from < members; from += MEMBERS_PER_CALL) {
     uint32_t to = members - from > MEMBERS_PER_CALL ? from + MEMBERS_PER_CALL : members;
-    enum status status = call_post(setup, &setup->calls[0], "/groups/add", group_body(setup, from, to), err);
+    enum status status = call_post(setup, &setup->calls[0], "/groups/add", group_body(setup, group, from, to), err);
     if (status == STATUS_OK) status = finish_call(setup, "groups/add", err);
     if (status != STATUS_OK) return status;
   }
   return STATUS_OK;
+}
+
+static enum status make_groups(struct setup *setup, struct err *err) {
+  enum status status = STATUS_OK;
+  for (uint32_t group = 0; status == STATUS_OK && group < setup->run->settings.groups; group++)
+    status = make_group(setup, group, err);
+  return status;
 }
 
 /* --- the chatroom --- */
@@ -483,9 +536,7 @@ static enum status make_population(struct driver_run *run, struct err *err) {
   if (!population->tokens) return out_of_memory(err);
   unsigned run_digits = (unsigned)(run->settings.run_id >> 32);
   population->prefix_len = (size_t)snprintf(population->prefix, sizeof(population->prefix), "muster-%08x-", run_digits);
-  if (run->settings.group_members > 0) {
-    snprintf(population->group_id, sizeof(population->group_id), "muster-%08x-group", run_digits);
-  }
+  snprintf(population->group_prefix, sizeof(population->group_prefix), "muster-%08x-group-", run_digits);
   if (run->settings.room_members > 0) {
     snprintf(population->room_id, sizeof(population->room_id), "muster-%08x-room", run_digits);
   }
@@ -535,12 +586,16 @@ static enum status provision(struct setup *setup, struct err *err) {
   if (status == STATUS_OK) status = make_population(run, err);
   setup->population = run->population;
   if (status == STATUS_OK) status = setup_open(setup, err);
+  /* A navigator may yet send us elsewhere: then the version is asked for there, too late for batches. */
+  if (status == STATUS_OK && !run->settings.navigator_url) read_version(setup);
+  bool batches = strncmp(run->server_version, "musterd-", 8) == 0;
+  setup->batch = batches ? BATCH_USERS : 1;
   if (status == STATUS_OK) status = register_users(setup, err);
-  if (status == STATUS_OK && run->settings.group_members > 0) status = make_group(setup, err);
+  if (status == STATUS_OK) status = make_groups(setup, err);
   if (status == STATUS_OK && run->settings.room_members > 0) status = make_room(setup, err);
   if (status == STATUS_OK && run->settings.navigator_url) status = ask_navigator(setup, err);
   if (status == STATUS_OK) status = open_target(run, err);
-  if (status == STATUS_OK) read_version(setup);
+  if (status == STATUS_OK && run->settings.navigator_url) read_version(setup);
   return status;
 }
 

@@ -10,13 +10,15 @@
 struct juggle_population {
   char prefix[JUGGLE_ID_MAX + 1]; /* of every user id: "muster-<8 hex digits of the run>-" */
   size_t prefix_len;
-  char group_id[JUGGLE_ID_MAX + 1]; /* "" without a group */
-  char room_id[JUGGLE_ID_MAX + 1];  /* "" without a chatroom */
-  const char **tokens;              /* one per client, in the run's arena */
+  char group_prefix[JUGGLE_ID_MAX + 1]; /* of every group id */
+  char room_id[JUGGLE_ID_MAX + 1];      /* "" without a chatroom */
+  const char **tokens;                  /* one per client, in the run's arena */
 };
 
 /* Writes the user id of a client, not NUL-terminated; returns its length. */
 size_t juggle_user_id(const struct juggle_population *population, uint32_t index, char out[JUGGLE_ID_MAX]);
+/* The same for a group. */
+size_t juggle_group_id(const struct juggle_population *population, uint32_t index, char out[JUGGLE_ID_MAX]);
 
 /* driver.prepare and driver.release. */
 enum status juggle_prepare(struct driver_run *run, struct err *err);

@@ -23,7 +23,6 @@ static enum status usage(struct err *err, const char *text) {
 }
 
 static enum status check_numbers(const struct workload *w, struct err *err) {
-  if (w->clients < 2) return usage(err, "--clients must be at least 2: somebody has to listen");
   if (!isfinite(w->rate_per_sec) || w->rate_per_sec <= 0) return usage(err, "--rate must be above 0");
   if (w->duration_ns == 0) return usage(err, "--duration must be above 0");
   if (w->connect_concurrency == 0) return usage(err, "--connect-concurrency must be at least 1");
@@ -36,19 +35,67 @@ static enum status check_numbers(const struct workload *w, struct err *err) {
       w->warmup_ns + w->duration_ns + w->grace_ns > LEDGER_REACH_NS) {
     return usage(err, "warm-up, duration and grace together may take 4 hours at most: shorten --duration");
   }
-  if (w->workers > w->clients) return usage(err, "--workers must not exceed --clients");
+  if (w->workers > workload_online(w)) return usage(err, "--workers must not exceed --clients");
   return STATUS_OK;
 }
 
+static enum status check_groups(const struct workload *w, struct err *err) {
+  uint32_t groups = w->groups > 1 ? w->groups : 1;
+  if (w->shared_groups || groups == 1) return STATUS_OK;
+  if (w->clients / groups < 2) {
+    return err_set(
+        err, STATUS_USAGE, "%u clients in %u groups: each group needs at least 2 members", w->clients, groups);
+  }
+  if (w->senders % groups == 0) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "%u senders in %u groups: each group must have as many", w->senders, groups);
+}
+
+static enum status check_senders(const struct workload *w, struct err *err) {
+  uint32_t senders = topology_of(w).senders;
+  bool star = w->topology == TOPOLOGY_STAR;
+  if (star && (senders < 1 || senders >= w->clients)) {
+    return usage(err, "a star needs at least one sender and one receiver: --senders, --receivers");
+  }
+  if (senders < 1 || senders > w->clients) {
+    return err_set(err, STATUS_USAGE, "%s %u must lie between 1 and the %u clients",
+        w->topology == TOPOLOGY_GROUPS ? "--group-senders" : "--senders", senders, w->clients);
+  }
+  if (w->offline > w->clients - senders) {
+    return err_set(err, STATUS_USAGE, "%u clients of which %u send: at most %u can be offline", w->clients, senders,
+        w->clients - senders);
+  }
+  return STATUS_OK;
+}
+
+/* A recipient's streams are numbered in 31 bits. */
+static enum status check_streams(const struct workload *w, struct err *err) {
+  struct topology topology = topology_of(w);
+  if ((uint64_t)topology.senders * topology.targets <= INT32_MAX) return STATUS_OK;
+  return err_set(err, STATUS_USAGE,
+      "%u senders to %u targets each are too many pairs to account for: lower one of them", topology.senders,
+      topology.targets);
+}
+
+static enum status check_shape(const struct workload *w, struct err *err) {
+  bool alone = w->topology == TOPOLOGY_ECHO || w->topology == TOPOLOGY_SELF || w->topology == TOPOLOGY_BROADCAST;
+  if (w->clients < (alone ? 1 : 2)) return usage(err, "--clients must be at least 2: somebody has to listen");
+  if (w->topology == TOPOLOGY_PAIRS && w->clients % 2 != 0) {
+    return err_set(err, STATUS_USAGE, "--clients %u leaves one without a partner: give an even number", w->clients);
+  }
+  enum status status = check_senders(w, err);
+  if (status == STATUS_OK && w->topology == TOPOLOGY_GROUPS) status = check_groups(w, err);
+  if (status == STATUS_OK) status = check_streams(w, err);
+  return status;
+}
+
 static enum status check_topology(const struct workload *w, const struct driver *driver, struct err *err) {
-  unsigned needed = w->topology == TOPOLOGY_RING ? CAPABILITY_PRIVATE : CAPABILITY_GROUP;
-  if (!(driver->capabilities & needed)) {
-    return err_set(err, STATUS_USAGE, "%s knows no %s messages: choose another workload", driver->title,
-        w->topology == TOPOLOGY_RING ? "private" : "group");
+  if (!(driver->capabilities & topology_capability(w->topology))) {
+    return err_set(err, STATUS_USAGE,
+        "driver %s has no %s: choose another workload, or another driver (muster drivers)", driver->name,
+        topology_messages(w->topology));
   }
-  if (w->topology == TOPOLOGY_GROUP && (w->senders < 1 || w->senders > w->clients)) {
-    return err_set(err, STATUS_USAGE, "--group-senders %u must lie between 1 and --clients %u", w->senders, w->clients);
-  }
+  enum status status = check_shape(w, err);
+  if (status != STATUS_OK) return status;
   if (w->payload_bytes < driver->payload_min_bytes) {
     return err_set(err, STATUS_USAGE, "--payload-bytes %u: the accounting header needs at least %u", w->payload_bytes,
         driver->payload_min_bytes);
@@ -92,20 +139,21 @@ static enum status check_descriptors(const struct workload *w, struct err *err) 
     return err_set(err, STATUS_USAGE, "only %llu open files are allowed: raise the hard limit (ulimit -Hn)",
         (unsigned long long)limit.rlim_max);
   }
-  if (!w->target && w->clients + EMBEDDED_DESCRIPTORS > limit.rlim_max) {
+  if (!w->target && workload_online(w) + EMBEDDED_DESCRIPTORS > limit.rlim_max) {
     return err_set(err, STATUS_USAGE,
         "the embedded musterd holds all %u connections in one process, but only %llu open files are allowed: lower "
         "--clients, raise the hard limit (ulimit -Hn), or give --target",
-        w->clients, (unsigned long long)limit.rlim_max);
+        workload_online(w), (unsigned long long)limit.rlim_max);
   }
+  uint32_t clients = workload_online(w);
   uint32_t workers = plan_workers(w, limit.rlim_max);
-  uint64_t needed = (w->clients + workers - 1) / workers + WORKER_DESCRIPTORS;
+  uint64_t needed = (clients + workers - 1) / workers + WORKER_DESCRIPTORS;
   if (needed <= limit.rlim_max) return STATUS_OK;
-  uint64_t enough = (w->clients + limit.rlim_max - WORKER_DESCRIPTORS - 1) / (limit.rlim_max - WORKER_DESCRIPTORS);
+  uint64_t enough = (clients + limit.rlim_max - WORKER_DESCRIPTORS - 1) / (limit.rlim_max - WORKER_DESCRIPTORS);
   return err_set(err, STATUS_USAGE,
       "%u clients in %u workers need %" PRIu64 " open files each, but only %llu are allowed: give --workers %" PRIu64
       " or more, or raise the hard limit (ulimit -Hn)",
-      w->clients, workers, needed, (unsigned long long)limit.rlim_max, enough);
+      clients, workers, needed, (unsigned long long)limit.rlim_max, enough);
 }
 
 static bool target_is_loopback(const struct workload *w) {
@@ -123,11 +171,12 @@ static enum status check_ports(const struct workload *w, struct err *err) {
     fclose(file);
   }
   unsigned ports = high >= low ? high - low + 1 : 0;
-  if (w->clients <= ports) return STATUS_OK;
+  uint32_t clients = workload_online(w);
+  if (clients <= ports) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
       "%u connections to one address need as many source ports, but this machine has %u: sysctl -w "
       "net.ipv4.ip_local_port_range=\"1024 65535\", or use several hosts",
-      w->clients, ports);
+      clients, ports);
 }
 
 static uint64_t available_bytes(void) {
@@ -146,7 +195,7 @@ static enum status check_memory(const struct workload *w, const struct driver *d
   uint64_t ours;
   enum status status = plan_memory_bytes(w, driver, &ours, err);
   if (status != STATUS_OK) return status;
-  uint64_t kernel = (uint64_t)w->clients * KERNEL_BYTES_PER_END * (target_is_loopback(w) ? 2 : 1);
+  uint64_t kernel = (uint64_t)workload_online(w) * KERNEL_BYTES_PER_END * (target_is_loopback(w) ? 2 : 1);
   double needed = (double)ours + (double)kernel;
   double available = (double)available_bytes();
   struct report_environment environment;

@@ -58,9 +58,14 @@ static bool is_sender(const struct load_client *client) {
 
 /* --- what a sender owes --- */
 
+static enum answer answer_of(const struct load_client *client) {
+  return client->worker->plan->answer;
+}
+
+/* An echo that does not come is a lost delivery and no more: only its place becomes free. */
 static void time_out(struct load_client *client, enum traffic_phase phase, uint32_t sequence, enum cause cause) {
   if (!ledger_timed_out(ledger_of(client, phase), slot_of(client, sequence))) return;
-  codes_add(&tally_of(client, phase)->publishes.timed_out, cause, 1);
+  if (answer_of(client) == ANSWER_ACK) codes_add(&tally_of(client, phase)->publishes.timed_out, cause, 1);
   client->sending[phase].outstanding--;
 }
 
@@ -120,8 +125,10 @@ static void count_attempt(
   struct worker *worker = client->worker;
   ledger_attempted(ledger_of(client, phase), slot, scheduled_ns, written_ns);
   tally_of(client, phase)->publishes.attempted++;
-  client->sending[phase].outstanding++;
-  if (!timer_armed(&client->answer)) arm_answer(client, written_ns + worker->plan->workload->ack_timeout_ns);
+  if (answer_of(client) != ANSWER_NONE) {
+    client->sending[phase].outstanding++;
+    if (!timer_armed(&client->answer)) arm_answer(client, written_ns + worker->plan->workload->ack_timeout_ns);
+  }
   if (phase != TRAFFIC_MEASURE) return;
   record(client, CLOCK_SCHEDULE_LAG, scheduled_ns, written_ns);
   series_count(worker->series, SERIES_ATTEMPTED, written_ns, 1);
@@ -137,10 +144,10 @@ static bool send_next(struct load_client *client, enum traffic_phase phase, uint
 
   uint32_t sequence = sending->backlog.sent;
   uint64_t scheduled_ns = client->worker->control->start_ns[phase] + offset_ns;
-  bool to_group = plan->topology.kind == TOPOLOGY_GROUP;
+  struct topology_address address = topology_address(&plan->topology, client->base.index, sequence);
   struct publish publish = {
-      .to = to_group ? PUBLISH_TO_GROUP : PUBLISH_TO_CLIENT,
-      .recipient = to_group ? 0 : topology_neighbour(&plan->topology, client->base.index),
+      .to = address.to,
+      .recipient = address.recipient,
       .payload =
           {
               .run_id = plan->run.settings.run_id,
@@ -268,6 +275,7 @@ static void on_acked(struct client *base, uint32_t token, int32_t code) {
   struct ledger *ledger = ledger_of(client, phase);
   uint64_t slot = slot_of(client, token >> 1);
   uint64_t now_ns = clock_now_ns();
+  if (answer_of(client) != ANSWER_ACK) return;
   if (code != 0) {
     if (!ledger_rejected(ledger, slot)) return;
     codes_add(&tally_of(client, phase)->publishes.rejected, code, 1);
@@ -314,6 +322,14 @@ static void count_first(
   series_record(worker->series, SERIES_DELIVERY, now_ns, (int64_t)(now_ns - payload->scheduled_ns));
 }
 
+/* The sender's own message came back: where that is the answer, its place is free. */
+static void on_echo(struct load_client *client, enum traffic_phase phase, const struct payload *payload) {
+  if (answer_of(client) != ANSWER_ECHO || payload->sender != client->base.index) return;
+  if (!ledger_acked(ledger_of(client, phase), slot_of(client, payload->sequence))) return;
+  client->sending[phase].outstanding--;
+  send_backlog(client);
+}
+
 static void on_delivered(struct client *base, struct view content, bool overlap) {
   struct load_client *client = of_base(base);
   struct worker *worker = client->worker;
@@ -335,9 +351,11 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
   case DELIVERY_REORDERED:
     tally->deliveries.reordered++;
     count_first(client, phase, &payload, now_ns);
+    on_echo(client, phase, &payload);
     break;
   case DELIVERY_FIRST:
     count_first(client, phase, &payload, now_ns);
+    on_echo(client, phase, &payload);
     break;
   case DELIVERY_DUPLICATE:
     if (!overlap) tally->deliveries.duplicate++;

@@ -52,7 +52,12 @@ static bool clock_is_used(const struct plan *plan, enum report_clock clock) {
     return plan->run.tls != NULL;
   case CLOCK_ACK:
   case CLOCK_ACK_SERVICE:
-    return plan->driver->capabilities & CAPABILITY_ACKS;
+    return plan->answer == ANSWER_ACK;
+  case CLOCK_DELIVERY:
+  case CLOCK_DELIVERY_SERVICE:
+    return topology_plan(&plan->topology, 0).fan_out > 0;
+  case CLOCK_BROADCAST_RESULT:
+    return plan->answer == ANSWER_ACK && plan->topology.kind == TOPOLOGY_BROADCAST;
   case CLOCK_FANOUT_FIRST:
   case CLOCK_FANOUT_COMPLETE:
     return topology_plan(&plan->topology, 0).fan_out > 1;
@@ -67,8 +72,9 @@ static enum status merge_clocks(const struct plan *plan, struct report *report, 
     struct histogram *merged = malloc(sizeof(*merged));
     if (!merged) return err_set(err, STATUS_MEMORY, "out of memory for the report's histograms");
     histogram_reset(merged);
+    int recorded = i == CLOCK_BROADCAST_RESULT ? CLOCK_ACK : i; /* the result frame is the ACK */
     for (uint32_t w = 0; w < plan->workers; w++)
-      histogram_merge(merged, &plan->shared.area[w].clock[i]);
+      histogram_merge(merged, &plan->shared.area[w].clock[recorded]);
     report->clock[i] = merged;
   }
   return STATUS_OK;
@@ -80,12 +86,13 @@ static void charge_difference(uint64_t total, uint64_t accounted, struct codes *
 
 /* A worker that died left things open, and may have died between two counters: the differences are charged to the
  * interruption, so that the identities hold and the loss shows. */
-static void close_tally(struct tally *tally) {
+static void close_tally(struct tally *tally, bool has_acks) {
   charge_difference(tally->connections.attempted,
       tally->connections.established + codes_total(&tally->connections.failed), &tally->connections.failed,
       CAUSE_INTERRUPTED);
   charge_difference(tally->publishes.scheduled, tally->publishes.attempted + codes_total(&tally->publishes.unsent),
       &tally->publishes.unsent, CAUSE_INTERRUPTED);
+  if (!has_acks) return;
   charge_difference(tally->publishes.attempted,
       tally->publishes.acked + codes_total(&tally->publishes.rejected) + codes_total(&tally->publishes.timed_out),
       &tally->publishes.timed_out, CAUSE_INTERRUPTED);
@@ -107,7 +114,7 @@ static void merge_tallies(const struct plan *plan, const bool *died, struct repo
     struct worker_area *area = &plan->shared.area[w];
     any_died |= died[w];
     for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
-      if (died[w]) close_tally(&area->tally[phase]);
+      if (died[w]) close_tally(&area->tally[phase], report->has_acks);
       tally_merge(phase == TRAFFIC_WARM_UP ? &report->warmup : &report->measure, &area->tally[phase]);
     }
   }

@@ -93,7 +93,7 @@ static void show(struct run *run, bool at_once) {
       .phase = run->phase,
       .phase_elapsed_s = (double)elapsed_ns / 1e9,
       .phase_length_s = (double)run->phase_length_ns / 1e9,
-      .clients = run->workload.clients,
+      .clients = workload_online(&run->workload),
       .ack_p50_ns = run->shown.ack.p50_ns,
       .ack_p99_ns = run->shown.ack.p99_ns,
   };
@@ -227,7 +227,7 @@ static uint64_t count_established(const struct run *run) {
 /* Traffic makes sense only with the population that was asked for, unless the user accepts less. */
 static bool population_will_do(const struct run *run) {
   uint64_t established = count_established(run);
-  return established == run->workload.clients || (run->workload.allow_partial && established > 0);
+  return established == workload_online(&run->workload) || (run->workload.allow_partial && established > 0);
 }
 
 static void rfc3339(uint64_t at_ns, char *out, size_t size) {
@@ -242,7 +242,7 @@ static void rfc3339(uint64_t at_ns, char *out, size_t size) {
 
 static void release_traffic(struct run *run) {
   struct control *control = run->plan.shared.control;
-  uint64_t start_ns = clock_now_ns() + LEAD_NS + (uint64_t)run->workload.clients * LEAD_PER_CLIENT_NS;
+  uint64_t start_ns = clock_now_ns() + LEAD_NS + (uint64_t)workload_online(&run->workload) * LEAD_PER_CLIENT_NS;
   uint64_t measure_ns = start_ns + run->workload.warmup_ns;
   control->start_ns[TRAFFIC_WARM_UP] = start_ns;
   control->end_ns[TRAFFIC_WARM_UP] = measure_ns;
@@ -467,7 +467,9 @@ static void fill_settings(struct run *run) {
       .navigator_url = workload->navigator_url,
       .run_id = run_id,
       .clients = workload->clients,
-      .group_members = workload->topology == TOPOLOGY_GROUP ? workload->clients : 0,
+      .groups = workload->topology == TOPOLOGY_GROUPS ? run->plan.topology.groups : 0,
+      .shared_groups = workload->shared_groups,
+      .room_members = workload->topology == TOPOLOGY_ROOM ? workload->clients : 0,
       .setup_concurrency = workload->setup_concurrency,
       .payload_bytes = workload->payload_bytes,
       .deadline_ns = clock_now_ns() + workload->setup_deadline_ns,
@@ -551,7 +553,7 @@ static enum status check_reached(const struct run *run, struct err *err) {
   const char *name = cause_name(code);
   if (!name && report->code_text) name = report->code_text(code);
   return err_set(err, STATUS_UNREACHABLE, "none of %u clients could connect to %s: %" PRIu64 " failed with %s (%d); %s",
-      run->workload.clients, report->target.url, failed->entry[most].count, name ? name : "a code", (int)code,
+      workload_online(&run->workload), report->target.url, failed->entry[most].count, name ? name : "a code", (int)code,
       mend_connect(code));
 }
 
@@ -559,7 +561,8 @@ static enum status carry_out(struct run *run, struct err *err) {
   struct control *control = run->plan.shared.control;
   uint64_t now_ns = clock_now_ns();
   control->connect_deadline_ns = now_ns + run->workload.connect_deadline_ns;
-  run->plan.spread_sources = run->workload.clients > CLIENT_SOURCE_PORTS && is_ipv4_loopback(&run->plan.run.address);
+  run->plan.spread_sources =
+      workload_online(&run->workload) > CLIENT_SOURCE_PORTS && is_ipv4_loopback(&run->plan.run.address);
   enum status status = fork_workers(run, err);
   if (status != STATUS_OK) return status;
   enter(run, RUN_CONNECT, now_ns, run->workload.connect_deadline_ns);
@@ -584,12 +587,13 @@ static enum status execute(struct run *run, struct err *err) {
   raise_descriptor_limit();
   fill_defaults(run);
   run->report->workload = run->workload;
-  run->report->has_acks = run->options->driver->capabilities & CAPABILITY_ACKS;
   run->report->code_text = run->options->driver->code_text;
   report_environment_read(&run->report->environment);
   plan->workload = &run->workload;
   plan->driver = run->options->driver;
   plan->topology = topology_of(&run->workload);
+  plan->answer = topology_answer(&plan->topology, plan->driver);
+  run->report->has_acks = plan->answer == ANSWER_ACK;
   plan->workers = run->workload.workers;
   enum status status = allocate(run, err);
   if (status == STATUS_OK) status = set_up(run, err);

@@ -23,10 +23,11 @@ static uint32_t usable_cores(void) {
 uint32_t plan_workers(const struct workload *workload, uint64_t nofile) {
   if (workload->workers > 0) return workload->workers;
   uint64_t room = nofile > WORKER_DESCRIPTORS ? nofile - WORKER_DESCRIPTORS : 1;
-  uint64_t needed = (workload->clients + room - 1) / room;
+  uint64_t needed = (workload_online(workload) + room - 1) / room;
   uint32_t cores = usable_cores();
   uint64_t workers = needed > cores ? needed : cores;
-  return workers > workload->clients ? workload->clients : (uint32_t)workers;
+  uint32_t online = workload_online(workload);
+  return workers > online ? online : (uint32_t)workers;
 }
 
 uint32_t plan_seconds(const struct workload *workload) {
@@ -102,7 +103,8 @@ enum status plan_memory_bytes(
   }
   struct ledger_plan plan = topology_plan(&topology, (uint64_t)publishes + 1);
   uint64_t ledger = ledger_size(&plan);
-  uint64_t clients = (uint64_t)workload->clients * (client_stride(driver) + 256); /* 256: id and token */
+  uint64_t clients = (uint64_t)workload_online(workload) * client_stride(driver);
+  clients += (uint64_t)workload->clients * 256; /* id and token */
   *bytes = ledger > UINT64_MAX - clients ? UINT64_MAX : ledger + clients;
   return STATUS_OK;
 }

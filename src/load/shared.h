@@ -67,6 +67,7 @@ struct plan {
   const struct driver *driver;
   struct driver_run run;
   struct topology topology;
+  enum answer answer;
   struct schedule schedule[TRAFFIC_PHASES];
   struct shared shared;
   uint32_t workers;

@@ -1,22 +1,44 @@
 /* Topologies: who publishes to whom, as pure functions of client indices (no lists). Senders are the clients
- * 0..senders-1; recipients are numbered like the clients. */
+ * 0..senders-1; recipients are numbered like the clients. A sender goes round its targets: its message `sequence` goes
+ * to target sequence % targets. */
 #ifndef MUSTER_LOAD_TOPOLOGY_H
 #define MUSTER_LOAD_TOPOLOGY_H
 
+#include "driver/driver.h"
 #include "measure/ledger.h"
 #include "report/workload.h"
 
 struct topology {
   enum topology_kind kind;
   uint32_t clients, senders;
+  uint32_t targets; /* that one sender goes round */
+  uint32_t groups;  /* of TOPOLOGY_GROUPS, 1 at least */
+  bool shared_groups;
 };
 
+/* The shape of a workload; senders are the clients that really publish, whatever workload->senders says. */
 struct topology topology_of(const struct workload *workload);
 
-/* The recipient of a sender's private messages: its right-hand neighbour in the ring. */
-uint32_t topology_neighbour(const struct topology *topology, uint32_t sender);
+/* Where a sender's message goes, as the driver is told. */
+struct topology_address {
+  enum publish_to to;
+  uint32_t recipient; /* client or group */
+};
+struct topology_address topology_address(const struct topology *topology, uint32_t sender, uint32_t sequence);
 
 /* The plan of a ledger of `slots` publishes; topology must outlive it. */
 struct ledger_plan topology_plan(const struct topology *topology, uint64_t slots);
+
+/* What answers a publish, and thereby frees its place among the outstanding ones. */
+enum answer {
+  ANSWER_ACK,
+  ANSWER_ECHO, /* its delivery to the sender itself */
+  ANSWER_NONE, /* nothing: the protocol has no ACKs */
+};
+enum answer topology_answer(const struct topology *topology, const struct driver *driver);
+
+/* The driver capability that a topology needs, and what messages of it are called in texts ("group"). */
+unsigned topology_capability(enum topology_kind kind);
+const char *topology_messages(enum topology_kind kind);
 
 #endif

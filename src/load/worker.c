@@ -250,7 +250,7 @@ static enum status open_worker(struct worker *worker, struct err *err) {
   enum status status = loop_create(&worker->loop, err);
   if (status != STATUS_OK) return status;
   worker->stride = client_stride(plan->driver);
-  worker->count = (plan->workload->clients - worker->number + plan->workers - 1) / plan->workers;
+  worker->count = (workload_online(plan->workload) - worker->number + plan->workers - 1) / plan->workers;
   worker->clients = calloc(worker->count, worker->stride);
   if (!worker->clients) return err_set(err, STATUS_MEMORY, "out of memory for %u clients", worker->count);
   for (uint32_t i = 0; i < worker->count; i++) {

@@ -5,6 +5,7 @@
 #define ALIGNMENT 64
 #define OFFSET_BITS 44 /* of nanoseconds: 4.8 hours */
 #define OFFSET_MAX ((UINT64_C(1) << OFFSET_BITS) - 1)
+#define SLOTS_STEP 4096                    /* so that workers seldom write the shared counter */
 #define PAIRS_PER_CALL (UINT32_C(1) << 21) /* of ledger_is_complete: some ten milliseconds */
 
 enum state { NEVER_SENT, PENDING, ACKED, REJECTED, TIMED_OUT };
@@ -33,11 +34,12 @@ struct ledger {
   struct slot *slots;
   struct span *spans; /* NULL without fan-out */
   _Atomic uint64_t *rows;
-  uint32_t *highest; /* 1 + the highest sequence seen on a stream */
+  uint32_t *highest; /* 1 + the highest round seen on a stream */
   struct hearing *hearings;
   struct hearing *pool; /* as many as recipients */
   _Atomic uint64_t t0_ns;
   _Atomic uint64_t pool_used;
+  _Atomic uint64_t slots_used; /* none at or beyond it was touched; moves in steps of SLOTS_STEP */
   /* Where ledger_is_complete goes on; only the control process touches it. */
   uint64_t checked_slots;
   uint32_t checked_recipients;
@@ -60,9 +62,10 @@ static bool place(size_t *total, size_t *offset, uint64_t count, uint64_t each) 
 static bool lay_out(const struct ledger_plan *plan, struct layout *out) {
   if (plan->slots && plan->senders == 0) return false;
   uint64_t sequences = plan->senders ? plan->slots / plan->senders + (plan->slots % plan->senders != 0) : 0;
+  uint64_t rounds = plan->targets > 1 ? sequences / plan->targets + (sequences % plan->targets != 0) : sequences;
   uint64_t bits;
   uint64_t words;
-  if (sequences > UINT32_MAX || __builtin_mul_overflow(sequences, (uint64_t)plan->streams, &bits)) return false;
+  if (sequences > UINT32_MAX || __builtin_mul_overflow(rounds, (uint64_t)plan->streams, &bits)) return false;
   out->row_words = bits / 64 + (bits % 64 != 0);
   if (__builtin_mul_overflow(out->row_words, (uint64_t)plan->recipients, &words)) return false;
   uint64_t streams = (uint64_t)plan->recipients * plan->streams;
@@ -88,6 +91,7 @@ struct ledger *ledger_init(void *memory, const struct ledger_plan *plan) {
   struct ledger *ledger = memory;
   char *base = memory;
   ledger->plan = *plan;
+  if (ledger->plan.targets == 0) ledger->plan.targets = 1;
   ledger->row_words = layout.row_words;
   ledger->slots = (struct slot *)(void *)(base + layout.slots);
   ledger->spans = plan->fan_out > 1 ? (struct span *)(void *)(base + layout.spans) : NULL;
@@ -120,8 +124,22 @@ static enum state state_of(const struct ledger *ledger, uint64_t slot) {
   return (enum state)(load(&ledger->slots[slot].scheduled) >> OFFSET_BITS);
 }
 
+/* Most of a plan's slots may stay unused: what walks all slots need not go beyond this. */
+static uint64_t used_slots(const struct ledger *ledger) {
+  uint64_t used = load(&ledger->slots_used);
+  return used < ledger->plan.slots ? used : ledger->plan.slots;
+}
+
+static void use_slot(struct ledger *ledger, uint64_t slot) {
+  uint64_t used = load(&ledger->slots_used);
+  uint64_t needed = slot / SLOTS_STEP * SLOTS_STEP + SLOTS_STEP;
+  while (used < needed && !atomic_compare_exchange_weak(&ledger->slots_used, &used, needed)) {
+  }
+}
+
 void ledger_attempted(struct ledger *ledger, uint64_t slot, uint64_t scheduled_ns, uint64_t written_ns) {
   if (slot >= ledger->plan.slots || state_of(ledger, slot) != NEVER_SENT) return;
+  use_slot(ledger, slot);
   store(&ledger->slots[slot].written, offset_of(ledger, written_ns));
   store(&ledger->slots[slot].scheduled, (uint64_t)PENDING << OFFSET_BITS | offset_of(ledger, scheduled_ns));
 }
@@ -169,29 +187,37 @@ static void note_span(struct span *span, uint64_t offset) {
   }
 }
 
-/* The stream of a pair, or -1 when recipient is not addressed by sender. */
-static int64_t stream_of(const struct ledger *ledger, uint32_t sender, uint32_t recipient) {
+/* One message at one recipient: where its bit lies. */
+struct place {
+  uint32_t recipient;
+  uint32_t round;
+  int64_t stream; /* -1: not addressed */
+};
+
+static struct place place_of(const struct ledger *ledger, uint32_t sender, uint32_t sequence, uint32_t recipient) {
   const struct ledger_plan *plan = &ledger->plan;
-  if (recipient >= plan->recipients) return -1;
-  int32_t stream = plan->stream(plan->topology, sender, recipient);
-  return stream >= 0 && (uint32_t)stream < plan->streams ? stream : -1;
+  struct place place = {.recipient = recipient, .round = sequence / plan->targets, .stream = -1};
+  if (recipient >= plan->recipients) return place;
+  int32_t stream = plan->stream(plan->topology, sender, sequence % plan->targets, recipient);
+  if (stream >= 0 && (uint32_t)stream < plan->streams) place.stream = stream;
+  return place;
 }
 
 /* Streams lie interleaved in a row, so that a row is filled from its front as the phase goes on. */
-static uint64_t bit_of(const struct ledger *ledger, int64_t stream, uint64_t sequence) {
-  return sequence * ledger->plan.streams + (uint64_t)stream;
+static uint64_t bit_of(const struct ledger *ledger, const struct place *place) {
+  return (uint64_t)place->round * ledger->plan.streams + (uint64_t)place->stream;
 }
 
-static bool was_seen(const struct ledger *ledger, uint32_t recipient, int64_t stream, uint64_t sequence) {
-  uint64_t bit = bit_of(ledger, stream, sequence);
-  const _Atomic uint64_t *row = ledger->rows + recipient * ledger->row_words;
+static bool was_seen(const struct ledger *ledger, const struct place *place) {
+  uint64_t bit = bit_of(ledger, place);
+  const _Atomic uint64_t *row = ledger->rows + place->recipient * ledger->row_words;
   return load(&row[bit / 64]) >> bit % 64 & 1;
 }
 
 /* A row has one writer, so a plain load and store will do. False when the bit was set. */
-static bool mark_seen(struct ledger *ledger, uint32_t recipient, int64_t stream, uint64_t sequence) {
-  uint64_t bit = bit_of(ledger, stream, sequence);
-  _Atomic uint64_t *word = ledger->rows + recipient * ledger->row_words + bit / 64;
+static bool mark_seen(struct ledger *ledger, const struct place *place) {
+  uint64_t bit = bit_of(ledger, place);
+  _Atomic uint64_t *word = ledger->rows + place->recipient * ledger->row_words + bit / 64;
   uint64_t old = load(word);
   uint64_t mask = UINT64_C(1) << bit % 64;
   if (old & mask) return false;
@@ -204,14 +230,15 @@ enum delivery ledger_delivered(
   if (sender >= ledger->plan.senders) return DELIVERY_UNEXPECTED;
   uint64_t slot = (uint64_t)sequence * ledger->plan.senders + sender;
   if (slot >= ledger->plan.slots) return DELIVERY_UNEXPECTED;
-  int64_t stream = stream_of(ledger, sender, recipient);
-  if (stream < 0) return DELIVERY_UNEXPECTED;
-  if (!mark_seen(ledger, recipient, stream, sequence)) return DELIVERY_DUPLICATE;
+  struct place place = place_of(ledger, sender, sequence, recipient);
+  if (place.stream < 0) return DELIVERY_UNEXPECTED;
+  use_slot(ledger, slot);
+  if (!mark_seen(ledger, &place)) return DELIVERY_DUPLICATE;
 
   if (ledger->spans) note_span(&ledger->spans[slot], offset_of(ledger, now_ns));
-  uint32_t *highest = &ledger->highest[(uint64_t)recipient * ledger->plan.streams + (uint64_t)stream];
-  if (sequence < *highest) return DELIVERY_REORDERED;
-  *highest = sequence + 1;
+  uint32_t *highest = &ledger->highest[(uint64_t)recipient * ledger->plan.streams + (uint64_t)place.stream];
+  if (place.round < *highest) return DELIVERY_REORDERED;
+  *highest = place.round + 1;
   return DELIVERY_FIRST;
 }
 
@@ -263,7 +290,7 @@ static bool could_hear(const struct ledger *ledger, uint32_t recipient, uint64_t
 struct publish {
   uint64_t slot;
   uint64_t written_ns;
-  uint32_t sender;
+  uint32_t sender, sequence, target;
   uint32_t recipients;
   enum state state;
   bool counts; /* its deliveries are expected */
@@ -274,7 +301,9 @@ static struct publish publish_of(const struct ledger *ledger, uint64_t slot, boo
   publish.counts = has_acks ? publish.state == ACKED : publish.state != NEVER_SENT;
   publish.written_ns = ledger_written_ns(ledger, slot);
   publish.sender = (uint32_t)(slot % ledger->plan.senders);
-  publish.recipients = ledger->plan.recipients_of(ledger->plan.topology, publish.sender);
+  publish.sequence = (uint32_t)(slot / ledger->plan.senders);
+  publish.target = publish.sequence % ledger->plan.targets;
+  publish.recipients = ledger->plan.recipients_of(ledger->plan.topology, publish.sender, publish.target);
   return publish;
 }
 
@@ -285,11 +314,11 @@ struct pair {
 
 static struct pair pair_of(const struct ledger *ledger, const struct publish *publish, uint32_t i) {
   struct pair pair = {0};
-  uint32_t recipient = ledger->plan.recipient(ledger->plan.topology, publish->sender, i);
-  int64_t stream = stream_of(ledger, publish->sender, recipient);
-  if (stream < 0) return pair;
+  uint32_t recipient = ledger->plan.recipient(ledger->plan.topology, publish->sender, publish->target, i);
+  struct place place = place_of(ledger, publish->sender, publish->sequence, recipient);
+  if (place.stream < 0) return pair;
   pair.addressed = true;
-  pair.seen = was_seen(ledger, recipient, stream, publish->slot / ledger->plan.senders);
+  pair.seen = was_seen(ledger, &place);
   pair.expected = publish->counts && could_hear(ledger, recipient, publish->written_ns);
   return pair;
 }
@@ -303,7 +332,8 @@ static void record_span(const struct ledger *ledger, uint64_t slot, struct histo
 
 void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
     struct histogram *complete) {
-  for (uint64_t slot = 0; slot < ledger->plan.slots; slot++) {
+  uint64_t slots = used_slots(ledger);
+  for (uint64_t slot = 0; slot < slots; slot++) {
     struct publish publish = publish_of(ledger, slot, has_acks);
     uint64_t expected = 0;
     uint64_t observed = 0;
@@ -327,7 +357,8 @@ void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tal
 
 bool ledger_is_complete(struct ledger *ledger, bool has_acks) {
   uint32_t budget = PAIRS_PER_CALL;
-  while (ledger->checked_slots < ledger->plan.slots) {
+  uint64_t slots = used_slots(ledger);
+  while (ledger->checked_slots < slots) {
     struct publish publish = publish_of(ledger, ledger->checked_slots, has_acks);
     if (has_acks && publish.state == PENDING) return false;
     uint32_t pairs = publish.counts ? publish.recipients : 0;

@@ -4,7 +4,7 @@
  * Publishes are numbered in schedule order: slot k belongs to sender k % senders and is that sender's sequence
  * number k / senders. A slot is a 16-byte record, written only by its sender's worker until the ledger is settled.
  * A recipient has a row of one bit per message of each sender that addresses it (its streams), and the highest
- * sequence seen on each; a row is written only by the recipient's worker. With fan-out each slot also keeps its
+ * message seen on each; a row is written only by the recipient's worker. With fan-out each slot also keeps its
  * first and last delivery (atomic minimum and maximum, since recipients of several workers write there).
  * Memory: 16 B a slot (+ 16 B with fan-out), 1 bit a pair, 4 B a stream, 48 B a recipient; 20 million ring pairs
  * take 325 MB, 20 million group pairs of 1,000 members 4 MB. A mapping belongs to one process and its forks. */
@@ -20,18 +20,20 @@
 #include <stdint.h>
 
 /* Who is addressed by whom, as pure functions of indices, so that a ledger of any topology needs no lists.
- * Senders and recipients are numbered 0..n-1 each. */
+ * Senders and recipients are numbered 0..n-1 each. A sender may go round several targets: its message `sequence`
+ * addresses target sequence % targets. */
 struct ledger_plan {
   uint64_t slots; /* publishes of the phase, 0 allowed */
   uint32_t senders;
   uint32_t recipients;
-  uint32_t streams; /* senders that address one recipient, at most */
+  uint32_t targets; /* that a sender goes round; 0 or 1: always the same one */
+  uint32_t streams; /* pairs of a sender and a target that address one recipient, at most */
   uint32_t fan_out; /* recipients that one publish addresses, at most */
-  /* The stream (0..streams-1) on which recipient hears sender, or -1 when it is not addressed. */
-  int32_t (*stream)(const void *topology, uint32_t sender, uint32_t recipient);
-  /* The i-th recipient of sender (0 <= i < count); count through *recipients_of. */
-  uint32_t (*recipients_of)(const void *topology, uint32_t sender);
-  uint32_t (*recipient)(const void *topology, uint32_t sender, uint32_t i);
+  /* The stream (0..streams-1) on which recipient hears what sender sends to target, or -1 when it is not addressed. */
+  int32_t (*stream)(const void *topology, uint32_t sender, uint32_t target, uint32_t recipient);
+  /* The i-th recipient of sender's target (0 <= i < count); count through *recipients_of. */
+  uint32_t (*recipients_of)(const void *topology, uint32_t sender, uint32_t target);
+  uint32_t (*recipient)(const void *topology, uint32_t sender, uint32_t target, uint32_t i);
   const void *topology;
 };
 
@@ -60,7 +62,7 @@ bool ledger_pending(const struct ledger *ledger, uint64_t slot);
 enum delivery { DELIVERY_FIRST, DELIVERY_REORDERED, DELIVERY_DUPLICATE, DELIVERY_UNEXPECTED };
 
 /* The recipient's side: one delivery of sender's sequence number, seen at now_ns by the recipient's worker.
- * FIRST and REORDERED set the bit (REORDERED: a later sequence of that sender came before); DUPLICATE: the bit
+ * FIRST and REORDERED set the bit (REORDERED: a later one of that sender and target came before); DUPLICATE: the bit
  * was set already; UNEXPECTED: not addressed to this recipient, or a sequence beyond the plan. */
 enum delivery ledger_delivered(
     struct ledger *ledger, uint32_t recipient, uint32_t sender, uint32_t sequence, uint64_t now_ns);

@@ -13,11 +13,26 @@ static const char *const clock_names[REPORT_CLOCKS] = {
     [CLOCK_DELIVERY_SERVICE] = "delivery_service",
     [CLOCK_FANOUT_FIRST] = "fanout_first",
     [CLOCK_FANOUT_COMPLETE] = "fanout_complete",
+    [CLOCK_BROADCAST_RESULT] = "broadcast_result",
     [CLOCK_SCHEDULE_LAG] = "schedule_lag",
 };
 
 const char *report_clock_name(enum report_clock clock) {
   return clock_names[clock];
+}
+
+const char *report_end_name(enum report_end end) {
+  static const char *const names[] = {"time", "count", "capacity", "interruption"};
+  return names[end];
+}
+
+double report_asked_rate(const struct report *report) {
+  const struct workload *workload = &report->workload;
+  if (workload_is_closed(workload)) return 0;
+  double length_s = report->measure_s > 0 ? report->measure_s : (double)workload->duration_ns / 1e9;
+  bool is_flat = workload->steps == 0 && workload->ramp_to_per_sec <= 0;
+  if (is_flat || length_s <= 0) return workload_first_rate(workload);
+  return workload_owed(workload, length_s) / length_s;
 }
 
 void report_free(struct report *report) {

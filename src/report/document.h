@@ -27,6 +27,7 @@ enum report_clock {
   CLOCK_DELIVERY_SERVICE,
   CLOCK_FANOUT_FIRST,
   CLOCK_FANOUT_COMPLETE,
+  CLOCK_BROADCAST_RESULT,
   CLOCK_SCHEDULE_LAG,
   REPORT_CLOCKS
 };
@@ -70,6 +71,15 @@ struct report_worker {
   bool died;
 };
 
+/* What ended the measure phase. */
+enum report_end {
+  ENDED_BY_TIME,
+  ENDED_BY_COUNT,       /* all publishes that were asked for were answered */
+  ENDED_BY_CAPACITY,    /* a closed loop used up the room of its accounting */
+  ENDED_BY_INTERRUPTION /* a signal, or a worker that died */
+};
+const char *report_end_name(enum report_end end);
+
 enum verdict { VERDICT_VALID, VERDICT_INVALID };
 
 #define REPORT_REASONS_MAX 16
@@ -108,6 +118,7 @@ struct report {
 
   double setup_s, connect_s, warmup_s, measure_s, grace_s; /* how long each phase really took */
   bool interrupted;
+  enum report_end ended_by;
   bool has_acks;
 
   struct tally warmup, measure;           /* connections are in measure */
@@ -130,6 +141,9 @@ struct report {
 };
 
 void report_free(struct report *report);
+
+/* Publishes a second that the schedule asked for, on average over the measure phase; 0 for closed loops. */
+double report_asked_rate(const struct report *report);
 
 /* Gathers facts of this machine (CPU, memory, kernel, cgroup limits, nofile). */
 void report_environment_read(struct report_environment *out);

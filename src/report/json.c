@@ -71,17 +71,66 @@ static void write_verdict(struct json_writer *w, const struct report *r) {
   json_close_object(w);
 }
 
+static void put_uint_or_null(struct json_writer *w, const char *key, uint64_t value, bool has_value) {
+  if (has_value) {
+    json_put_uint(w, key, value);
+  } else {
+    json_put_null(w, key);
+  }
+}
+
+static void put_rate_or_null(struct json_writer *w, const char *key, double rate) {
+  if (rate > 0) {
+    json_put_double(w, key, rate);
+  } else {
+    json_put_null(w, key);
+  }
+}
+
+/* Null: this load model has no such thing. */
+static void write_load(struct json_writer *w, const struct workload *l) {
+  bool open = l->load == LOAD_OPEN, rounds = l->load == LOAD_ROUNDS;
+  json_put_text(w, "load_model", load_model_name(l->load));
+  json_put_bool(w, "closed_loop", workload_is_closed(l));
+  put_rate_or_null(w, "rate_per_second", workload_is_closed(l) ? 0 : workload_first_rate(l));
+  json_put_text(w, "arrivals", open ? arrivals_name(l->arrivals) : NULL);
+  put_rate_or_null(w, "ramp_to_per_second", l->ramp_to_per_sec);
+  json_open_array(w, "steps");
+  for (uint32_t i = 0; i < l->steps; i++) {
+    json_open_object(w, NULL);
+    json_put_double(w, "rate_per_second", l->step[i].from_per_sec);
+    json_put_double(w, "length_s", seconds(l->step[i].length_ns));
+    json_close_object(w);
+  }
+  json_close_array(w);
+  put_uint_or_null(w, "outstanding", l->outstanding, workload_is_closed(l));
+  put_uint_or_null(w, "rounds", l->rounds, rounds);
+  if (rounds) {
+    json_put_double(w, "interval_s", seconds(l->interval_ns));
+  } else {
+    json_put_null(w, "interval_s");
+  }
+  put_uint_or_null(w, "publishes", workload_limit(l), workload_limit(l) > 0);
+}
+
+static void write_shape(struct json_writer *w, const struct workload *l) {
+  bool groups = l->topology == TOPOLOGY_GROUPS;
+  json_put_text(w, "topology", topology_name(l->topology));
+  json_put_uint(w, "clients", l->clients);
+  json_put_uint(w, "senders", l->senders);
+  json_put_uint(w, "offline", l->offline);
+  put_uint_or_null(w, "groups", l->groups > 1 ? l->groups : 1, groups);
+  json_put_bool(w, "shared_groups", groups && l->shared_groups);
+}
+
 static void write_workload(struct json_writer *w, const struct workload *l) {
   char seed[24];
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)l->seed);
   json_open_object(w, "workload");
   json_put_text(w, "name", l->name);
-  json_put_text(w, "load_model", "open");
-  json_put_text(w, "topology", topology_name(l->topology));
-  json_put_uint(w, "clients", l->clients);
-  json_put_uint(w, "senders", l->senders);
-  json_put_double(w, "rate_per_second", l->rate_per_sec);
-  json_put_text(w, "arrivals", arrivals_name(l->arrivals));
+  write_shape(w, l);
+  write_load(w, l);
+  put_rate_or_null(w, "max_rate_per_second", workload_is_closed(l) ? l->max_rate_per_sec : 0);
   json_put_double(w, "warmup_s", seconds(l->warmup_ns));
   json_put_double(w, "duration_s", seconds(l->duration_ns));
   json_put_double(w, "delivery_grace_s", seconds(l->grace_ns));
@@ -171,6 +220,7 @@ static void write_phases(struct json_writer *w, const struct report *r) {
   json_put_double(w, "measure_s", r->measure_s);
   json_put_double(w, "grace_s", r->grace_s);
   json_put_bool(w, "interrupted", r->interrupted);
+  json_put_text(w, "ended_by", report_end_name(r->ended_by));
   json_close_object(w);
 }
 
@@ -252,7 +302,7 @@ static void write_warmup(struct json_writer *w, const struct report *r) {
 
 static void write_rates(struct json_writer *w, const struct report *r) {
   json_open_object(w, "rates");
-  json_put_double(w, "asked_publishes_per_second", r->workload.rate_per_sec);
+  put_rate_or_null(w, "asked_publishes_per_second", report_asked_rate(r));
   json_put_double(w, "attempts_per_second", r->attempts_per_second);
   if (r->has_acks) {
     json_put_double(w, "acks_per_second", r->acks_per_second);
@@ -397,12 +447,8 @@ static void write_comparability(struct json_writer *w, const struct report *r) {
   json_open_object(w, "comparability");
   json_put_text(w, "protocol", r->target.protocol);
   json_put_text(w, "tls", r->target.tls[0] ? "on" : "off");
-  json_put_text(w, "topology", topology_name(l->topology));
-  json_put_uint(w, "clients", l->clients);
-  json_put_uint(w, "senders", l->senders);
-  json_put_text(w, "load_model", "open");
-  json_put_text(w, "arrivals", arrivals_name(l->arrivals));
-  json_put_double(w, "rate_per_second", l->rate_per_sec);
+  write_shape(w, l);
+  write_load(w, l);
   json_put_uint(w, "payload_bytes", l->payload_bytes);
   json_put_bool(w, "store_messages", l->store);
   json_put_bool(w, "count_messages", l->count);

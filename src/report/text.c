@@ -14,15 +14,81 @@ static void write_head(FILE *file, const struct report *r) {
       r->run_id, r->started_at);
 }
 
-static void write_workload(FILE *file, const struct workload *l) {
-  char who[96];
-  if (l->topology == TOPOLOGY_RING) {
-    snprintf(who, sizeof who, "%" PRIu32 " clients in a ring", l->clients);
+static void describe_groups(char *out, size_t size, const struct workload *l) {
+  if (l->groups <= 1) {
+    snprintf(out, size, "one group of %" PRIu32 " members, %" PRIu32 " of them send", l->clients, l->senders);
+  } else if (l->shared_groups) {
+    snprintf(out, size, "%" PRIu32 " groups of the same %" PRIu32 " members, %" PRIu32 " of them send to each in turn",
+        l->groups, l->clients, l->senders);
   } else {
-    snprintf(who, sizeof who, "one group of %" PRIu32 " members, %" PRIu32 " of them send", l->clients, l->senders);
+    snprintf(out, size, "%" PRIu32 " groups of %" PRIu32 " members, %" PRIu32 " of each send", l->groups,
+        l->clients / l->groups, l->senders / l->groups);
   }
-  page_text(file, "workload", "%s: %s, %g publishes/s (open loop, %s arrivals), %" PRIu32 " B payload, seed %" PRIu64,
-      l->name, who, l->rate_per_sec, arrivals_name(l->arrivals), l->payload_bytes, l->seed);
+}
+
+static void describe_population(char *out, size_t size, const struct workload *l) {
+  switch (l->topology) {
+  case TOPOLOGY_RING:
+    snprintf(out, size, "%" PRIu32 " clients in a ring", l->clients);
+    break;
+  case TOPOLOGY_PAIRS:
+    snprintf(out, size, "%" PRIu32 " clients in pairs", l->clients);
+    break;
+  case TOPOLOGY_STAR:
+    snprintf(out, size, "%" PRIu32 " senders to %" PRIu32 " receivers in turn", l->senders, l->clients - l->senders);
+    break;
+  case TOPOLOGY_GROUPS:
+    describe_groups(out, size, l);
+    break;
+  case TOPOLOGY_ROOM:
+    snprintf(out, size, "one chatroom of %" PRIu32 " members, %" PRIu32 " of them send", l->clients, l->senders);
+    break;
+  case TOPOLOGY_BROADCAST:
+    snprintf(out, size, "%" PRIu32 " clients, %" PRIu32 " of them broadcast to all", l->clients, l->senders);
+    break;
+  case TOPOLOGY_ECHO:
+    snprintf(out, size, "%" PRIu32 " clients, each hears its own echo", l->clients);
+    break;
+  case TOPOLOGY_SELF:
+    snprintf(out, size, "%" PRIu32 " clients, each works on itself", l->clients);
+    break;
+  }
+}
+
+static void describe_schedule(char *out, size_t size, const struct workload *l) {
+  int len = 0;
+  if (l->ramp_to_per_sec > 0) {
+    len = snprintf(out, size, "%g to %g", l->rate_per_sec, l->ramp_to_per_sec);
+  } else if (l->steps == 0) {
+    len = snprintf(out, size, "%g", l->rate_per_sec);
+  }
+  for (uint32_t i = 0; i < l->steps && (size_t)len < size; i++)
+    len += snprintf(out + len, size - (size_t)len, "%s%g", i ? ", " : "", l->step[i].from_per_sec);
+  if ((size_t)len < size) {
+    snprintf(out + len, size - (size_t)len, " publishes/s (open loop, %s arrivals)", arrivals_name(l->arrivals));
+  }
+}
+
+static void describe_load(char *out, size_t size, const struct workload *l) {
+  if (l->load == LOAD_OPEN) {
+    describe_schedule(out, size, l);
+  } else if (l->load == LOAD_CLOSED) {
+    snprintf(out, size, "closed loop of %" PRIu32 " per sender", l->outstanding);
+  } else if (l->interval_ns > 0) {
+    snprintf(out, size, "%" PRIu32 " rounds, each sender every %g ms", l->rounds, (double)l->interval_ns / 1e6);
+  } else {
+    snprintf(out, size, "%" PRIu32 " rounds in a closed loop of %" PRIu32 " per sender", l->rounds, l->outstanding);
+  }
+}
+
+static void write_workload(FILE *file, const struct workload *l) {
+  char who[160], offline[64] = "", load[512], stop[64] = "";
+  describe_population(who, sizeof who, l);
+  describe_load(load, sizeof load, l);
+  if (l->offline) snprintf(offline, sizeof offline, ", %" PRIu32 " clients stay offline", l->offline);
+  if (workload_limit(l)) snprintf(stop, sizeof stop, ", %" PRIu64 " publishes in all", workload_limit(l));
+  page_text(file, "workload", "%s: %s%s, %s%s, %" PRIu32 " B payload, seed %" PRIu64, l->name, who, offline, load, stop,
+      l->payload_bytes, l->seed);
 }
 
 static void write_target(FILE *file, const struct report *r) {
@@ -115,8 +181,10 @@ static void write_rates(FILE *file, const struct report *r) {
   } else {
     page_text(file, "rates", "deliveries_per_second %.2f", r->deliveries_per_second);
   }
-  page_text(file, "", "attempts_per_second %.2f of %g asked, connections_per_second %.2f", r->attempts_per_second,
-      r->workload.rate_per_sec, r->connections_per_second);
+  char asked[48] = "";
+  if (report_asked_rate(r) > 0) snprintf(asked, sizeof asked, " of %g asked", report_asked_rate(r));
+  page_text(file, "", "attempts_per_second %.2f%s, connections_per_second %.2f", r->attempts_per_second, asked,
+      r->connections_per_second);
   if (r->calibration.ceiling_per_sec > 0) {
     page_text(file, "", "load %.1f %% of the generator's calibrated ceiling of %g publishes/s (%s)",
         r->attempts_per_second / r->calibration.ceiling_per_sec * 100, r->calibration.ceiling_per_sec,

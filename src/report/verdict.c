@@ -43,9 +43,10 @@ static void derive(struct report *report) {
 /* A phase that ended early has fewer messages, which rates over its true length would hide. */
 static void judge_length(struct report *report) {
   double asked_s = (double)report->workload.duration_ns / 1e9;
+  bool as_meant = report->ended_by == ENDED_BY_COUNT || report->ended_by == ENDED_BY_CAPACITY;
   if (report->interrupted) {
     report_blame(report, BLAME_RUN, "the run was interrupted after %.2f s of measuring", report->measure_s);
-  } else if (report->measure_s > 0 && report->measure_s < asked_s * VERDICT_ACHIEVED_SHARE) {
+  } else if (!as_meant && report->measure_s > 0 && report->measure_s < asked_s * VERDICT_ACHIEVED_SHARE) {
     report_blame(
         report, BLAME_RUN, "the measure phase ended after %.2f s of the asked %.2f s", report->measure_s, asked_s);
   }
@@ -63,7 +64,7 @@ static void judge_identities(struct report *report) {
 
 static void judge_connections(struct report *report) {
   const struct tally *t = &report->measure;
-  uint32_t clients = report->workload.clients;
+  uint32_t clients = workload_online(&report->workload);
   if (t->connections.established < clients && !report->workload.allow_partial) {
     report_blame(report, BLAME_SERVER,
         "only %llu of %u clients were established: mend the cause shown under errors, or accept it with "
@@ -116,24 +117,39 @@ static void judge_generator(struct report *report) {
 /* How many publishes the window owed. Poisson arrivals are random: what was scheduled counts, unless that itself is
  * more than 5 standard deviations short. */
 static double owed(const struct report *report) {
-  double asked = report->workload.rate_per_sec * report->measure_s;
+  double asked = workload_owed(&report->workload, report->measure_s);
   if (report->workload.arrivals == ARRIVALS_CONSTANT) return asked;
   return fmax((double)report->measure.publishes.scheduled, asked - 5 * sqrt(asked));
 }
 
-static void judge_rate(struct report *report) {
+/* A closed loop owes no rate; where a number was asked for, it owes that. */
+static void judge_achieved(struct report *report) {
+  const struct tally *t = &report->measure;
+  uint64_t limit = workload_limit(&report->workload);
+  if (workload_is_closed(&report->workload)) {
+    if (limit > t->publishes.attempted) {
+      report_blame(report, BLAME_SERVER,
+          "%llu of the asked %llu publishes were made before the measure phase ended: raise --duration",
+          (unsigned long long)t->publishes.attempted, (unsigned long long)limit);
+    }
+    return;
+  }
+  double attempted = (double)t->publishes.attempted + 1; /* one of slack for the edge of the window */
+  double asked = report_asked_rate(report);
+  if (attempted < owed(report) * VERDICT_ACHIEVED_SHARE) {
+    report_blame(report, BLAME_SERVER,
+        "achieved %.2f publishes/s of the asked %.2f (%.1f %%, below %.0f %%): see unsent and schedule_lag",
+        report->attempts_per_second, asked, report->attempts_per_second / asked * 100, VERDICT_ACHIEVED_SHARE * 100);
+  }
+}
+
+static void judge_publishes(struct report *report) {
   const struct tally *t = &report->measure;
   if (t->publishes.attempted == 0) {
     report_blame(report, BLAME_SERVER, "no publish was attempted in the measure phase: there is nothing to report on");
     return;
   }
-  double attempted = (double)t->publishes.attempted + 1; /* one of slack for the edge of the window */
-  if (attempted < owed(report) * VERDICT_ACHIEVED_SHARE) {
-    report_blame(report, BLAME_SERVER,
-        "achieved %.2f publishes/s of the asked %.2f (%.1f %%, below %.0f %%): see unsent and schedule_lag",
-        report->attempts_per_second, report->workload.rate_per_sec,
-        report->attempts_per_second / report->workload.rate_per_sec * 100, VERDICT_ACHIEVED_SHARE * 100);
-  }
+  judge_achieved(report);
   if (report->has_acks && t->publishes.acked == 0) {
     report_blame(report, BLAME_SERVER, "none of %llu attempted publishes was acked: see the errors by code",
         (unsigned long long)t->publishes.attempted);
@@ -159,6 +175,6 @@ void report_judge(struct report *report) {
   judge_identities(report);
   judge_connections(report);
   judge_generator(report);
-  judge_rate(report);
+  judge_publishes(report);
   judge_clocks(report);
 }

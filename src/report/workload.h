@@ -6,8 +6,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum topology_kind { TOPOLOGY_RING, TOPOLOGY_GROUP };
+/* Who publishes to whom. */
+enum topology_kind {
+  TOPOLOGY_RING,      /* every client to the next one */
+  TOPOLOGY_PAIRS,     /* clients 2i and 2i + 1 to each other */
+  TOPOLOGY_STAR,      /* each sender to all receivers in turn */
+  TOPOLOGY_GROUPS,    /* senders to the other members of their group, or of all groups in turn */
+  TOPOLOGY_ROOM,      /* senders to the other members of the one chatroom */
+  TOPOLOGY_BROADCAST, /* senders to everybody, themselves included */
+  TOPOLOGY_ECHO,      /* every client to itself; what comes back is the answer */
+  TOPOLOGY_SELF,      /* every client carries out operations on itself: ACKs only */
+};
+
+/* What makes a publish fall due. */
+enum load_model {
+  LOAD_OPEN,   /* a schedule that nothing changes */
+  LOAD_CLOSED, /* the answer to an earlier one: `outstanding` per sender */
+  LOAD_ROUNDS, /* each sender to each of its targets `rounds` times: every interval_ns, or closed when that is 0 */
+};
 enum arrivals { ARRIVALS_CONSTANT, ARRIVALS_POISSON };
+
+#define WORKLOAD_STEPS_MAX 32
+
+/* A part of the measure phase in which the rate goes linearly from one value to another. */
+struct rate_segment {
+  uint64_t length_ns;
+  double from_per_sec, to_per_sec;
+};
 
 struct workload {
   const char *name;                    /* "private", "group" */
@@ -16,9 +41,21 @@ struct workload {
   const char *app_key;                 /* NULL: made by the embedded server */
   enum topology_kind topology;
   uint32_t clients;
-  uint32_t senders;    /* clients 0..senders-1 publish; all of them in a ring */
-  double rate_per_sec; /* publishes, aggregate */
+  uint32_t senders;   /* clients 0..senders-1 publish; all of them in a ring, in pairs, of echoes and operations */
+  uint32_t offline;   /* the last so many clients are provisioned and never connect */
+  uint32_t groups;    /* of TOPOLOGY_GROUPS; client i is in group i % groups; 0 or 1: one */
+  bool shared_groups; /* every client is in every group, and a sender goes round all groups */
+  enum load_model load;
+  double rate_per_sec; /* publishes, aggregate; of LOAD_OPEN */
   enum arrivals arrivals;
+  double ramp_to_per_sec; /* the measure phase goes from rate_per_sec to this; 0: no ramp */
+  struct rate_segment step[WORKLOAD_STEPS_MAX];
+  uint32_t steps;       /* of the measure phase; 0: none */
+  uint32_t outstanding; /* publishes of one sender that await their answer, of LOAD_CLOSED and LOAD_ROUNDS */
+  uint32_t rounds;
+  uint64_t interval_ns;    /* between two publishes of one sender, of LOAD_ROUNDS; 0: as fast as answered */
+  uint64_t publishes;      /* the measure phase ends after so many; 0: after duration_ns */
+  double max_rate_per_sec; /* publishes that closed loops have room for; 0: chosen, and reported */
   uint64_t warmup_ns, duration_ns, grace_ns;
   uint64_t setup_deadline_ns, connect_deadline_ns, ack_timeout_ns, teardown_deadline_ns; /* lengths */
   uint32_t payload_bytes;
@@ -39,6 +76,21 @@ struct workload {
 };
 
 const char *topology_name(enum topology_kind topology);
+const char *load_model_name(enum load_model load);
 const char *arrivals_name(enum arrivals arrivals);
+
+/* Clients that connect. */
+uint32_t workload_online(const struct workload *workload);
+/* Targets that one sender goes round: receivers of a star, shared groups; else 1. */
+uint32_t workload_targets(const struct workload *workload);
+/* True when answers and not a schedule make publishes fall due. */
+bool workload_is_closed(const struct workload *workload);
+/* Publishes after which the measure phase ends, by --count or by rounds; 0: only its length ends it. */
+uint64_t workload_limit(const struct workload *workload);
+/* The rate of a schedule: of the measure phase in segments (1 at least, WORKLOAD_STEPS_MAX at most), of the warm-up. */
+uint32_t workload_segments(const struct workload *workload, struct rate_segment out[WORKLOAD_STEPS_MAX]);
+double workload_first_rate(const struct workload *workload);
+/* Publishes that a schedule owes in the first elapsed_s seconds of the measure phase. */
+double workload_owed(const struct workload *workload, double elapsed_s);
 
 #endif

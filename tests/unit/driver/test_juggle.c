@@ -109,7 +109,7 @@ static int start(void **state, bool obfuscate) {
   f->tokens[0] = f->tokens[1] = "CghiZW5jaGFwcBoQxUUTN0KvwqD692ba434Daw==";
   f->population.tokens = f->tokens;
   f->population.prefix_len = (size_t)snprintf(f->population.prefix, sizeof(f->population.prefix), "muster-0badcafe-");
-  snprintf(f->population.group_id, sizeof(f->population.group_id), "muster-0badcafe-group");
+  snprintf(f->population.group_prefix, sizeof(f->population.group_prefix), "muster-0badcafe-group-");
   f->run.driver = &driver_juggle;
   f->run.population = &f->population;
   f->run.settings = (struct driver_settings){
@@ -412,7 +412,7 @@ static void check_published(struct fixture *f, bool to_group, int32_t index) {
   assert_true(juggle_read_request(peer_expect(f, JUGGLE_PUBLISH), &request));
   assert_int_equal(request.index, index);
   assert_true(view_is(request.topic, to_group ? "g_msg" : "p_msg"));
-  assert_true(view_is(request.target, to_group ? "muster-0badcafe-group" : "muster-0badcafe-1"));
+  assert_true(view_is(request.target, to_group ? "muster-0badcafe-group-1" : "muster-0badcafe-1"));
   assert_true(juggle_read_up_msg(request.data, &msg));
   assert_true(view_is(msg.msg_type, "jg:text"));
   assert_int_equal(msg.flags, JUGGLE_FLAG_STORE | JUGGLE_FLAG_COUNT);
@@ -1027,7 +1027,7 @@ static void test_rate_limited_room_queries_are_repeated(void **state) {
   assert_int_equal(f->wakes, 1);
   driver_juggle.tick(f->client, clock_now_ns());
   int32_t index = expect_join(f);
-  peer_expect(f, JUGGLE_PING); /* the keep-alive of the same tick */
+  peer_expect(f, JUGGLE_PING);                                /* the keep-alive of the same tick */
   peer_room_notify(f, JUGGLE_NOTIFY_ROOM_MSG, ROOM, T + 101); /* comes before the answer */
   answer_query(f, index, 0, T + 100);
   assert_int_equal(f->established, 1);

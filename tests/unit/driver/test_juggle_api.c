@@ -24,7 +24,20 @@
 #define SECRET "0123456789abcdef"
 #define REQUEST_MAX (1 << 20)
 
-enum conduct { GOOD, NO_ROOMS, REFUSES, OVERLOADED_ONCE, GARBAGE, HTML, CLOSES, SILENT, NO_TOKEN, HUGE_ANSWER };
+enum conduct {
+  GOOD,
+  NO_ROOMS,
+  REFUSES,
+  OVERLOADED_ONCE,
+  GARBAGE,
+  HTML,
+  CLOSES,
+  SILENT,
+  NO_TOKEN,
+  HUGE_ANSWER,
+  BATCHES,
+  SHORT_BATCHES
+};
 
 struct api {
   int listener;
@@ -32,7 +45,7 @@ struct api {
   enum conduct conduct;
   int refusal; /* code of REFUSES */
   const char *refused_path;
-  atomic_uint users, groups, members, rooms, bad_signatures, overloads, connections;
+  atomic_uint users, batches, groups, members, rooms, bad_signatures, overloads, connections;
   atomic_bool stopping;
   pthread_t thread;
 };
@@ -67,6 +80,16 @@ static unsigned count_of(const char *text, const char *part) {
   return count;
 }
 
+static void answer_batch(struct api *api, const char *request, char *out, size_t size) {
+  unsigned users = count_of(request, "\"user_id\"");
+  size_t len = (size_t)snprintf(out, size, "{\"code\":0,\"data\":{\"users\":[");
+  api->batches++;
+  if (api->conduct == SHORT_BATCHES) users--;
+  for (unsigned i = 0; i < users; i++)
+    len += (size_t)snprintf(out + len, size - len, "%s{\"token\":\"token-%u\"}", i ? "," : "", api->users++);
+  snprintf(out + len, size - len, "]}}");
+}
+
 /* The JSON that answers a request. */
 static void answer_json(struct api *api, const char *request, char *out, size_t size) {
   bool refused = api->conduct == REFUSES && strstr(request, api->refused_path);
@@ -79,6 +102,9 @@ static void answer_json(struct api *api, const char *request, char *out, size_t 
     check_signature(api, request);
     snprintf(out, size, "{\"code\":0,\"msg\":\"success\",\"data\":{\"user_id\":\"x\",\"token\":\"%s%u\"}}",
         api->conduct == NO_TOKEN ? "\",\"other\":\"" : "token-", user);
+  } else if (strncmp(request, "POST /apigateway/users/register/batch ", 38) == 0) {
+    check_signature(api, request);
+    answer_batch(api, request, out, size);
   } else if (strncmp(request, "POST /apigateway/groups/add ", 28) == 0) {
     check_signature(api, request);
     api->groups++;
@@ -87,7 +113,8 @@ static void answer_json(struct api *api, const char *request, char *out, size_t 
     check_signature(api, request);
     api->rooms += strstr(request, "{\"chat_id\":\"muster-0badcafe-room\",") != NULL;
   } else if (strncmp(request, "GET /version ", 13) == 0) {
-    snprintf(out, size, "{\"version\":\"1.8.14\"}");
+    snprintf(out, size, "{\"version\":\"%s\"}",
+        api->conduct == BATCHES || api->conduct == SHORT_BATCHES ? "musterd-1.0.0" : "1.8.14");
   } else if (strncmp(request, "GET /navigator/general ", 23) == 0) {
     snprintf(out, size, "{\"code\":0,\"data\":{\"servers\":[\"127.0.0.2:%u\"]}}", api->port);
   }
@@ -95,7 +122,7 @@ static void answer_json(struct api *api, const char *request, char *out, size_t 
 
 static void answer(struct exchange *exchange, const char *request) {
   struct api *api = exchange->api;
-  char json[512], head[256];
+  char json[16384], head[256];
   if (api->conduct == CLOSES) return;
   while (api->conduct == SILENT && !api->stopping)
     usleep(1000);
@@ -226,6 +253,29 @@ static void test_registers_everybody(void **state) {
   stop(api);
 }
 
+static void test_registers_in_batches_where_it_can(void **state) {
+  (void)state;
+  struct api *api = start(BATCHES);
+  struct set_up it = {.run.settings.clients = 450};
+  assert_int_equal(set_up(&it, api), STATUS_OK);
+  const struct juggle_population *population = it.run.population;
+  assert_int_equal(api->users, 450);
+  assert_int_equal(api->batches, 3);
+  assert_int_equal(api->bad_signatures, 0);
+  for (uint32_t i = 0; i < 450; i++)
+    assert_int_equal(strncmp(population->tokens[i], "token-", 6), 0);
+  driver_juggle.release(&it.run);
+  stop(api);
+}
+
+static void test_an_answer_for_fewer_users_is_garbage(void **state) {
+  (void)state;
+  struct api *api = start(SHORT_BATCHES);
+  struct set_up it = {.run.settings.clients = 20};
+  assert_int_equal(set_up(&it, api), STATUS_UNREACHABLE);
+  stop(api);
+}
+
 static void test_longest_user_id_fits(void **state) {
   (void)state;
   struct juggle_population population = {.prefix = "muster-ffffffff-", .prefix_len = 16};
@@ -238,7 +288,7 @@ static void test_longest_user_id_fits(void **state) {
 static void test_group_is_made_in_chunks(void **state) {
   (void)state;
   struct api *api = start(GOOD);
-  struct set_up it = {.run.settings = {.clients = 5200, .group_members = 5200}};
+  struct set_up it = {.run.settings = {.clients = 5200, .groups = 1}};
   assert_int_equal(set_up(&it, api), STATUS_OK);
   assert_int_equal(api->users, 5200);
   assert_int_equal(api->groups, 2);
@@ -294,7 +344,7 @@ static void test_a_timed_out_call_is_repeated(void **state) {
 
 static void refuse(enum conduct conduct, const char *path, int code, const char *part) {
   struct api *api = start(conduct);
-  struct set_up it = {.run.settings.group_members = 20};
+  struct set_up it = {.run.settings.groups = 1};
   api->refused_path = path;
   api->refusal = code;
   assert_int_equal(set_up(&it, api), STATUS_UNREACHABLE);
@@ -365,6 +415,8 @@ static void test_missing_credentials(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_registers_everybody),
+      cmocka_unit_test(test_registers_in_batches_where_it_can),
+      cmocka_unit_test(test_an_answer_for_fewer_users_is_garbage),
       cmocka_unit_test(test_longest_user_id_fits),
       cmocka_unit_test(test_group_is_made_in_chunks),
       cmocka_unit_test(test_room_is_made),

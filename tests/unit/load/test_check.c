@@ -42,7 +42,7 @@ static void test_accepts_a_sound_plan(void **state) {
   (void)state;
   struct workload workload = valid();
   assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
-  workload.topology = TOPOLOGY_GROUP;
+  workload.topology = TOPOLOGY_GROUPS;
   assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
 }
 
@@ -72,11 +72,50 @@ static void test_numbers(void **state) {
 static void test_group_senders(void **state) {
   (void)state;
   struct workload workload = valid();
-  workload.topology = TOPOLOGY_GROUP;
+  workload.topology = TOPOLOGY_GROUPS;
   workload.senders = 51;
   refuse(&workload, "--group-senders 51");
   workload.senders = 0;
   refuse(&workload, "--group-senders 0");
+}
+
+static void test_shapes(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.topology = TOPOLOGY_PAIRS;
+  workload.clients = 51;
+  refuse(&workload, "even number");
+  workload = valid();
+  workload.topology = TOPOLOGY_STAR;
+  workload.senders = 50;
+  refuse(&workload, "one receiver");
+  workload.senders = 40;
+  workload.offline = 11;
+  refuse(&workload, "at most 10 can be offline");
+  workload.offline = 10;
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload = valid();
+  workload.topology = TOPOLOGY_GROUPS;
+  workload.groups = 26;
+  refuse(&workload, "at least 2 members");
+  workload.groups = 3;
+  refuse(&workload, "as many");
+  workload.shared_groups = true;
+  workload.groups = 2000000000;
+  refuse(&workload, "too many pairs");
+}
+
+static void test_a_driver_says_what_it_cannot(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  workload.topology = TOPOLOGY_BROADCAST;
+  refuse(&workload, "juggle has no broadcasts");
+  workload.topology = TOPOLOGY_ECHO;
+  refuse(&workload, "juggle has no echoes");
+  workload.topology = TOPOLOGY_SELF;
+  refuse(&workload, "juggle has no operations");
+  workload.topology = TOPOLOGY_BROADCAST;
+  assert_int_equal(run_check(&workload, &driver_shootout_json, NULL), STATUS_OK);
 }
 
 static void test_other_hosts_need_permission(void **state) {
@@ -119,7 +158,7 @@ static void test_embedded_rate_limit(void **state) {
   struct workload workload = valid();
   workload.target = NULL;
   workload.rate_limits = true;
-  workload.topology = TOPOLOGY_GROUP;
+  workload.topology = TOPOLOGY_GROUPS;
   workload.rate_per_sec = 201;
   refuse(&workload, "at least 3 senders");
   workload.rate_limits = false;
@@ -152,6 +191,8 @@ int main(void) {
       cmocka_unit_test(test_accepts_a_sound_plan),
       cmocka_unit_test(test_numbers),
       cmocka_unit_test(test_group_senders),
+      cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_a_driver_says_what_it_cannot),
       cmocka_unit_test(test_other_hosts_need_permission),
       cmocka_unit_test(test_source_ports_of_one_address),
       cmocka_unit_test(test_descriptors),

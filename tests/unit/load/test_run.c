@@ -400,7 +400,7 @@ static void test_clean_ring(void **state) {
 
 static void test_clean_group(void **state) {
   (void)state;
-  check(trial_of(TOPOLOGY_GROUP), &(struct wanted){.attempted = 500, .acked = 500, .expected = 4500, .observed = 4500});
+  check(trial_of(TOPOLOGY_GROUPS), &(struct wanted){.attempted = 500, .acked = 500, .expected = 4500, .observed = 4500});
 }
 
 static void test_loss(void **state) {
@@ -412,7 +412,7 @@ static void test_loss(void **state) {
 
 static void test_loss_in_a_group(void **state) {
   (void)state;
-  struct trial *trial = trial_of(TOPOLOGY_GROUP);
+  struct trial *trial = trial_of(TOPOLOGY_GROUPS);
   trial->faults.lose = 100;
   check(trial, &(struct wanted){.attempted = 500, .acked = 500, .expected = 4500, .observed = 4455, .lost = 45});
 }
@@ -622,7 +622,7 @@ static void test_dead_worker_is_reported(void **state) {
 
 static void test_seconds_add_up(void **state) {
   (void)state;
-  struct trial *trial = trial_of(TOPOLOGY_GROUP);
+  struct trial *trial = trial_of(TOPOLOGY_GROUPS);
   trial->workload.duration_ns = 2500 * NS_PER_MS;
   assert_int_equal(carry_out(trial), STATUS_OK);
   const struct report *report = &trial->report;
