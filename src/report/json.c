@@ -1,6 +1,7 @@
 /* The JSON form of a report; docs/report.schema.json is its contract and docs/counters.md explains its names. */
 #include "build_facts.h"
 #include "report/document.h"
+#include "report/json_parts.h"
 #include "report/json_writer.h"
 
 #include <errno.h>
@@ -506,4 +507,20 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   json_close_object(w);
   fputc('\n', file);
   return finish(file, err);
+}
+
+void report_json_tool(struct json_writer *w) {
+  write_tool(w);
+}
+
+void report_json_workload(struct json_writer *w, const struct workload *workload) {
+  write_workload(w, workload);
+}
+
+void report_json_target(struct json_writer *w, const struct report_target *target) {
+  write_target(w, target);
+}
+
+void report_json_environment(struct json_writer *w, const struct report_environment *environment) {
+  write_environment(w, environment);
 }

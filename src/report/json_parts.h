@@ -1,0 +1,14 @@
+/* Parts of the JSON report that other documents of muster hold too, in the same form. */
+#ifndef MUSTER_REPORT_JSON_PARTS_H
+#define MUSTER_REPORT_JSON_PARTS_H
+
+#include "report/document.h"
+#include "report/json_writer.h"
+
+/* Each writes one key with its object: "muster" (the tool), "workload", "target", "environment". */
+void report_json_tool(struct json_writer *w);
+void report_json_workload(struct json_writer *w, const struct workload *workload);
+void report_json_target(struct json_writer *w, const struct report_target *target);
+void report_json_environment(struct json_writer *w, const struct report_environment *environment);
+
+#endif
