@@ -309,7 +309,7 @@ static enum status read_whole(int fd, const char *path, uint8_t *buffer, size_t 
 enum status scenario_read(const char *path, struct scenario *out, struct err *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return err_set(err, STATUS_USAGE, "cannot open %.300s: %s", path, strerror(errno));
-  size_t len, room = SCENARIO_BYTES_MAX + 1; /* one more tells whether there is too much */
+  size_t len = 0, room = SCENARIO_BYTES_MAX + 1; /* one more tells whether there is too much */
   uint8_t *buffer = malloc(room);
   enum status status = buffer ? read_whole(fd, path, buffer, room, &len, err)
                               : err_set(err, STATUS_MEMORY, "out of memory for the scenario");
