@@ -183,8 +183,7 @@ static enum status watch_events(struct gateway *gateway, struct err *err) {
   return loop_watch(gateway->loop, &gateway->port_watch, gateway->port.event_fd, EPOLLIN, err);
 }
 
-/* On the gateway's thread, whose table of open files may be its own. */
-static enum status open_gateway(struct gateway *gateway, struct err *err) {
+enum status gateway_open(struct gateway *gateway, struct err *err) {
   const struct server_config *config = gateway->config;
   const int keep[] = {gateway->control_fd, gateway->port.event_fd, core_wake_fd(gateway->core)};
   enum status status = STATUS_OK;
@@ -201,7 +200,7 @@ static enum status open_gateway(struct gateway *gateway, struct err *err) {
   return status;
 }
 
-static void close_gateway(struct gateway *gateway) {
+void gateway_close(struct gateway *gateway) {
   if (gateway->listening) listener_close(&gateway->listener);
   gateway->listening = false;
   if (gateway->loop) {
@@ -217,13 +216,13 @@ static void close_gateway(struct gateway *gateway) {
 static void *run(void *context) {
   struct gateway *gateway = context;
   pthread_setname_np(pthread_self(), "gateway");
-  enum status status = open_gateway(gateway, &gateway->err);
+  enum status status = gateway_open(gateway, &gateway->err);
   gateway->status = status;
   sem_post(&gateway->opened);
   while (status == STATUS_OK && atomic_load(&gateway->reached) != GATEWAY_FLUSHING)
     loop_turn(gateway->loop, clock_now_ns() + TURN_NS);
   if (status == STATUS_OK) flush(gateway);
-  close_gateway(gateway);
+  gateway_close(gateway);
   return NULL;
 }
 

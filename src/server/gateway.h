@@ -59,6 +59,11 @@ enum status gateway_init(struct gateway *gateway, uint16_t number, const struct 
 enum status gateway_start(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
     struct address *address, struct err *err);
 
+/* What the thread does first and last, for a caller that turns the loop itself: opens the loop and the listener (core,
+ * metrics and address must be set) and gives them back. All in one thread, whose table of open files may change. */
+enum status gateway_open(struct gateway *gateway, struct err *err);
+void gateway_close(struct gateway *gateway);
+
 /* Asks for a phase; gateway_wait returns once the gateway has acted upon it (the thread has ended for FLUSHING). */
 void gateway_enter(struct gateway *gateway, enum gateway_phase phase);
 void gateway_wait(struct gateway *gateway, enum gateway_phase phase);
