@@ -144,9 +144,16 @@ static enum status check_scaled(const struct scenario *scenario, const struct sc
       scenario, entry->value_place, err, "scaled: this file gives no %s that could be scaled", key.text);
 }
 
+static enum status check_line(const struct scenario *scenario, const struct scenario_entry *entry, struct err *err) {
+  if (!strchr(entry->value, '\n') || strcmp(entry->key, "description") == 0) return STATUS_OK;
+  return scenario_error(scenario, entry->value_place, err, "%s: a value is one line",
+      scenario_quote(entry->key[0] ? entry->key : entry->section).text);
+}
+
 static enum status take(
     const struct scenario *scenario, const struct scenario_entry *entry, struct run_arguments *out, struct err *err) {
-  enum status status;
+  enum status status = check_line(scenario, entry, err);
+  if (status != STATUS_OK) return status;
   if (entry->section[0] == '\0' && take_text(scenario, entry, out, &status, err)) return status;
   if (strcmp(entry->section, "expect") == 0) return take_expected(scenario, entry, out, err);
   if (entry->key[0] != '\0') return take_option(scenario, entry, out, err);

@@ -91,7 +91,8 @@ static bool is_nothing(const yaml_event_t *event) {
 static bool is_clean(const char *text, size_t len) {
   for (size_t i = 0; i < len; i++) {
     unsigned char c = (unsigned char)text[i];
-    if ((c < 0x20 && c != '\n') || c == 0x7f) return false;
+    bool is_c1 = c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0;
+    if ((c < 0x20 && c != '\n') || c == 0x7f || is_c1) return false;
   }
   return true;
 }
