@@ -1,6 +1,7 @@
 #include "cli/muster_embed.h"
 
 #include "base/rng.h"
+#include "driver/driver.h"
 #include "server/server.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 /* What the child tells its parent: once that it runs, and at most once that it failed. */
 struct message {
   enum status status;
-  uint16_t ws_port, api_port;
+  uint16_t ws_port, api_port, shootout_port;
   uint32_t push_window;
   char text[512];
 };
@@ -100,11 +101,18 @@ static enum status watch(struct server *server, int control_fd, struct err *err)
   return STATUS_OK;
 }
 
+/* The driver that the server is for; NULL: JuggleIM's. */
+static const struct driver *shootout_driver(const struct workload *workload) {
+  bool shootout = workload->driver && strncmp(workload->driver, "shootout-", 9) == 0;
+  return shootout ? driver_find(workload->driver) : NULL;
+}
+
 static int serve(const struct embedded *embedded, const struct workload *workload, int control_fd, int status_fd) {
   struct server_config config;
   server_config_defaults(&config);
   config.bind_host = "127.0.0.1";
   config.api_port = config.navigator_port = config.ws_port = config.admin_port = 0;
+  config.shootout = shootout_driver(workload) != NULL;
   config.data_dir = embedded->data_dir;
   config.ack = strcmp(workload->ack_policy, "received") == 0 ? ACK_RECEIVED : ACK_DURABLE;
   config.rate_limits = workload->rate_limits;
@@ -119,6 +127,7 @@ static int serve(const struct embedded *embedded, const struct workload *workloa
   if (message.status == STATUS_OK) {
     message.ws_port = config.ws_port;
     message.api_port = config.api_port;
+    message.shootout_port = config.shootout_port;
     message.push_window = config.push_window;
     tell(status_fd, &message);
     message.status = watch(server, control_fd, &err);
@@ -216,7 +225,14 @@ enum status embedded_start(struct embedded *out, const struct workload *workload
     return err_set(err, message.status, "the embedded musterd did not start: %.400s", message.text);
   }
   out->push_window = message.push_window;
-  snprintf(out->ws_url, sizeof out->ws_url, "ws://127.0.0.1:%u", message.ws_port);
+  const struct driver *driver = shootout_driver(workload);
+  if (driver) {
+    int scheme_len = (int)strcspn(driver->schemes, ",");
+    snprintf(
+        out->ws_url, sizeof out->ws_url, "%.*s://127.0.0.1:%u", scheme_len, driver->schemes, message.shootout_port);
+  } else {
+    snprintf(out->ws_url, sizeof out->ws_url, "ws://127.0.0.1:%u", message.ws_port);
+  }
   snprintf(out->api_url, sizeof out->api_url, "http://127.0.0.1:%u/apigateway", message.api_port);
   return STATUS_OK;
 }

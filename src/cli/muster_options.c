@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cli/muster_scenario.h"
+#include "cli/muster_workloads.h"
+#include "driver/driver.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,7 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { KIND_TEXT, KIND_COUNT, KIND_RATE, KIND_SCALE, KIND_DURATION, KIND_SEED, KIND_FLAG, KIND_CHOICE, KIND_SLO };
+enum kind {
+  KIND_TEXT,
+  KIND_COUNT,
+  KIND_RATE,
+  KIND_SCALE,
+  KIND_DURATION,
+  KIND_SEED,
+  KIND_FLAG,
+  KIND_CHOICE,
+  KIND_SLO,
+  KIND_DRIVER,
+  KIND_WORKLOAD
+};
 enum group {
   GROUP_SCENARIO,
   GROUP_POPULATION,
@@ -58,17 +72,45 @@ struct option {
 };
 
 #define AT(member) offsetof(struct run_arguments, member)
+#define RATE_MAX 1e8
 #define HOUR_NS (3600 * NS_PER_SEC)
 
 static const struct option options[] = {
     {"scale", "X", "multiply what the scenario marks as scalable [1]", AT(scale), 0, 1000, KIND_SCALE, GROUP_SCENARIO},
 
-    {"clients", "N", "clients; in a group run the members [50]", AT(workload.clients), 2, 16000000, KIND_COUNT,
+    {"driver", "NAME", "protocol [juggle; for broadcast and echo shootout-json; with --target by its scheme]",
+        AT(driver), 0, 0, KIND_DRIVER, GROUP_SCENARIO},
+
+    {"clients", "N", "clients; in a group run the members [50]", AT(workload.clients), 1, CLIENTS_MAX, KIND_COUNT,
         GROUP_POPULATION},
+    {"senders", "N", "star: clients that only send [10]; room, broadcast: how many of all send [2]", AT(senders), 1,
+        CLIENTS_MAX, KIND_COUNT, GROUP_POPULATION},
+    {"receivers", "N", "star: clients that only listen [40]", AT(receivers), 1, CLIENTS_MAX, KIND_COUNT,
+        GROUP_POPULATION},
+    {"receivers-online", "N", "star, group: listeners that connect; the others stay offline [all]",
+        AT(receivers_online), 0, CLIENTS_MAX, KIND_COUNT, GROUP_POPULATION},
+    {"groups", "N", "groups [4]", AT(workload.groups), 1, 1000000, KIND_COUNT, GROUP_POPULATION},
+    {"members", "N", "members of each group [10]", AT(members), 2, CLIENTS_MAX, KIND_COUNT, GROUP_POPULATION},
+    {"kind", "WORKLOAD", "of a scenario: the workload that it is, as star [private]", AT(kind), 0, 0, KIND_WORKLOAD,
+        GROUP_TOPOLOGY},
+    {"shared-groups", NULL, "groups have the same members; each sender goes round all groups",
+        AT(workload.shared_groups), 0, 0, KIND_FLAG, GROUP_TOPOLOGY},
     {"rate", "N", "publishes per second, all senders together [200]", AT(workload.rate_per_sec), 0, 100000000,
         KIND_RATE, GROUP_ARRIVALS},
-    {"group-senders", "N", "members that publish, group runs only [2]", AT(group_senders), 1, 16000000, KIND_COUNT,
+    {"group-senders", "N", "members of each group that publish [2]", AT(group_senders), 1, CLIENTS_MAX, KIND_COUNT,
         GROUP_TOPOLOGY},
+    {"ramp-to", "N", "let the rate go to this one, linearly over the measure phase", AT(workload.ramp_to_per_sec), 0,
+        100000000, KIND_RATE, GROUP_ARRIVALS},
+    {"steps", "RATE,...", "rates one after the other, of equal length or each as RATE@TIME", AT(steps), 0, 0, KIND_TEXT,
+        GROUP_ARRIVALS},
+    {"outstanding", "N", "closed loop: every sender awaits so many answers at once", AT(workload.outstanding), 1, 32768,
+        KIND_COUNT, GROUP_ARRIVALS},
+    {"max-rate", "N", "closed loop: publishes per second that the accounting has room for",
+        AT(workload.max_rate_per_sec), 0, 100000000, KIND_RATE, GROUP_ARRIVALS},
+    {"rounds", "N", "every sender to each of its targets so often, then end", AT(workload.rounds), 1, 1000000000,
+        KIND_COUNT, GROUP_ARRIVALS},
+    {"interval", "TIME", "rounds: between two publishes of a sender [0s: as fast as answered]",
+        AT(workload.interval_ns), 0, HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
     {"arrivals", "constant|poisson", "how publishes fall due [constant]", AT(arrivals), 0, 0, KIND_CHOICE,
         GROUP_ARRIVALS},
     {"payload-bytes", "N", "size of a message's content [256]", AT(workload.payload_bytes), 1, 1048576, KIND_COUNT,
@@ -76,6 +118,8 @@ static const struct option options[] = {
     {"warmup", "TIME", "traffic before the measure phase, not counted [2s]", AT(workload.warmup_ns), 0, 4 * HOUR_NS,
         KIND_DURATION, GROUP_PHASES},
     {"duration", "TIME", "length of the measure phase [10s]", AT(workload.duration_ns), 1, 4 * HOUR_NS, KIND_DURATION,
+        GROUP_STOP},
+    {"count", "N", "end the measure phase after so many publishes", AT(workload.publishes), 1, 2000000000, KIND_COUNT,
         GROUP_STOP},
     {"delivery-grace", "TIME", "wait at most so long for the last deliveries [3s]", AT(workload.grace_ns), 0, HOUR_NS,
         KIND_DURATION, GROUP_PHASES},
@@ -134,9 +178,6 @@ static const struct option options[] = {
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 _Static_assert(OPTIONS <= 64, "run_arguments.given holds a bit for each option");
-
-static const char *const workload_names[] = {"private", "group"};
-#define WORKLOADS (sizeof workload_names / sizeof workload_names[0])
 
 static size_t distance(const char *a, const char *b) {
   size_t row[64];
@@ -255,11 +296,16 @@ static bool set_count(const struct option *option, const char *value, void *at, 
   return true;
 }
 
+bool parse_rate(const char *text, double *out_per_sec) {
+  return parse_scaled(text, out_per_sec) && *out_per_sec > 0 && *out_per_sec <= RATE_MAX;
+}
+
 static bool set_rate(const struct option *option, const char *value, void *at, struct accepted *accepted) {
   double rate;
   snprintf(accepted->text, sizeof accepted->text, "%s",
       "give publishes per second above 0 and up to 100M, as 200, 0.5 or 5k");
-  if (!parse_scaled(value, &rate) || rate <= 0 || rate > (double)option->max) return false;
+  (void)option;
+  if (!parse_rate(value, &rate)) return false;
   *(double *)at = rate;
   return true;
 }
@@ -331,6 +377,21 @@ static bool set_slo(const char *value, void *at, struct accepted *accepted) {
   return parsed;
 }
 
+static bool set_driver(const char *value, void *at, struct accepted *accepted) {
+  snprintf(accepted->text, sizeof accepted->text, "%s", "`muster drivers` lists the drivers");
+  for (const struct driver *const *driver = driver_all(); *driver; driver++) {
+    if (strcmp((*driver)->name, value) == 0) *(const char **)at = (*driver)->name;
+  }
+  return *(const char **)at && strcmp(*(const char **)at, value) == 0;
+}
+
+static bool set_kind(const char *value, void *at, struct accepted *accepted) {
+  const char *name = workload_find(value);
+  snprintf(accepted->text, sizeof accepted->text, "%s", "give a workload, as private, group or star");
+  if (name) *(const char **)at = name;
+  return name != NULL;
+}
+
 static bool set_value(
     const struct option *option, const char *value, struct run_arguments *out, struct accepted *accepted) {
   void *at = (char *)out + option->offset;
@@ -351,6 +412,10 @@ static bool set_value(
     return set_seed(value, at, accepted);
   case KIND_SLO:
     return set_slo(value, at, accepted);
+  case KIND_DRIVER:
+    return set_driver(value, at, accepted);
+  case KIND_WORKLOAD:
+    return set_kind(value, at, accepted);
   case KIND_TEXT:
     break;
   }
@@ -408,15 +473,17 @@ static enum status set_workload(const char *name, struct run_arguments *out, str
     return err_set(err, STATUS_USAGE, "one workload at a time: '%.40s' after '%.40s' is too much", name, out->chosen);
   }
   out->chosen = name;
-  for (size_t i = 0; i < WORKLOADS; i++) {
-    if (strcmp(name, workload_names[i]) == 0) out->workload.name = workload_names[i];
-  }
-  if (out->workload.name || scenario_is_named(name)) return STATUS_OK;
-  const char *near = nearest_word(name, workload_names, WORKLOADS);
+  const char *known = workload_find(name);
+  if (known) out->workload.name = out->kind = known;
+  if (known || scenario_is_named(name)) return STATUS_OK;
+  const char *near = workload_nearest(name);
   if (!near) near = scenario_nearest(name);
   if (near) return err_set(err, STATUS_USAGE, "unknown workload '%.40s': did you mean %s?", name, near);
   return err_set(err, STATUS_USAGE,
-      "unknown workload '%.40s': choose private, group, a preset (`muster scenarios`) or a FILE.yaml", name);
+      "unknown workload '%.40s': choose private, group or another of `muster help run`, a preset (`muster scenarios`) "
+      "or "
+      "a FILE.yaml",
+      name);
 }
 
 static void set_defaults(struct run_arguments *out) {
@@ -424,6 +491,7 @@ static void set_defaults(struct run_arguments *out) {
       .workload =
           {
               .clients = 50,
+              .groups = 4,
               .rate_per_sec = 200,
               .warmup_ns = 2 * NS_PER_SEC,
               .duration_ns = 10 * NS_PER_SEC,
@@ -440,6 +508,9 @@ static void set_defaults(struct run_arguments *out) {
               .ack_policy = "durable",
           },
       .group_senders = 2,
+      .senders = 2,
+      .receivers = 40,
+      .members = 10,
       .arrivals = "constant",
       .rate_limits = "off",
       .scale = 1,
@@ -459,14 +530,6 @@ static const char *first_typed(const struct run_arguments *arguments, enum group
 }
 
 static enum status check_combination(const struct run_arguments *a, struct err *err) {
-  bool is_group = strcmp(a->workload.name, "group") == 0;
-  if (!is_group && was_given(a, "group-senders")) {
-    return err_set(err, STATUS_USAGE, "--group-senders belongs to group runs: in a private run every client publishes");
-  }
-  if (is_group && a->group_senders > a->workload.clients) {
-    return err_set(err, STATUS_USAGE, "--group-senders %u of --clients %u members: at most all members can send",
-        a->group_senders, a->workload.clients);
-  }
   const char *embedded = first_typed(a, GROUP_EMBEDDED);
   if (a->workload.target && embedded) {
     return err_set(err, STATUS_USAGE, "--%s belongs to the embedded musterd: leave it or --target out", embedded);
@@ -484,9 +547,6 @@ static enum status check_combination(const struct run_arguments *a, struct err *
 
 static void finish(struct run_arguments *out) {
   struct workload *l = &out->workload;
-  bool is_group = strcmp(l->name, "group") == 0;
-  l->topology = is_group ? TOPOLOGY_GROUP : TOPOLOGY_RING;
-  l->senders = is_group ? out->group_senders : l->clients;
   l->arrivals = strcmp(out->arrivals, "poisson") == 0 ? ARRIVALS_POISSON : ARRIVALS_CONSTANT;
   l->rate_limits = strcmp(out->rate_limits, "on") == 0;
   l->obfuscate = !l->obfuscate; /* the option is --plain */
@@ -541,6 +601,7 @@ enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out
     status = err_set(err, STATUS_USAGE, "--scale belongs to scenarios: %s is none", out->chosen);
   }
   if (status == STATUS_OK) status = check_combination(out, err);
+  if (status == STATUS_OK) status = workload_resolve(out, out->kind, err);
   if (status == STATUS_OK) finish(out);
   return status;
 }
@@ -561,6 +622,8 @@ static const char *const nouns[] = {
     [KIND_FLAG] = "true or false",
     [KIND_CHOICE] = "a word that it knows",
     [KIND_SLO] = "an objective",
+    [KIND_DRIVER] = "a driver",
+    [KIND_WORKLOAD] = "a workload",
 };
 
 size_t option_find(const char *name) {
@@ -627,11 +690,11 @@ bool option_scale(size_t option, double factor, struct run_arguments *out) {
 }
 
 void run_arguments_help(FILE *file) {
-  fputs("Usage: muster run private|group|PRESET|FILE.yaml [options]\n\n"
-        "  private  every client publishes to the next one, the last to the first\n"
-        "  group    one group of all clients; --group-senders of them publish to it\n"
-        "  PRESET   one of `muster scenarios`, or a file of the same form; options override it\n",
+  fputs("Usage: muster run WORKLOAD|PRESET|FILE.yaml [options]\n\n"
+        "",
       file);
+  workload_help(file);
+  fputs("  PRESET     one of `muster scenarios`, or a file of the same form; options override it\n", file);
   for (int group = 0; group < GROUPS; group++) {
     fprintf(file, "\n%s:\n", groups[group].title);
     for (size_t i = 0; i < OPTIONS; i++) {

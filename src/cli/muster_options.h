@@ -16,17 +16,19 @@ struct expected_totals {
   bool given;
   uint64_t publishes, distributions, deliveries; /* 0: not said */
 };
+#define CLIENTS_MAX 16000000
 #define EXPECTED_MAX (UINT64_C(1) << 50)
 
 /* What the command line and its scenario asked for. Texts point into argv, the environment or the scenario. */
 struct run_arguments {
   struct workload workload;
-  uint32_t group_senders;
-  const char *arrivals, *rate_limits; /* as chosen; workload holds them decoded */
-  const char *output;                 /* JSON report file or folder; NULL: results/ */
-  const char *json;                   /* "-" or a file; NULL: --output decides */
-  const char *hlog;                   /* NULL: none */
-  struct slo_list slos;               /* of every --slo */
+  uint32_t group_senders, senders, receivers, receivers_online, members;
+  const char *kind;                           /* of a scenario: the workload that it is; NULL: private */
+  const char *arrivals, *rate_limits, *steps; /* as chosen; workload holds them decoded */
+  const char *output;                         /* JSON report file or folder; NULL: results/ */
+  const char *json;                           /* "-" or a file; NULL: --output decides */
+  const char *hlog;                           /* NULL: none */
+  struct slo_list slos;                       /* of every --slo */
   bool quiet;
   bool help;                /* --help was there: nothing else was checked */
   uint64_t given;           /* bit i: option i of the table was given */
@@ -66,6 +68,7 @@ bool option_scale(size_t option, double factor, struct run_arguments *out);
 const char *nearest_word(const char *text, const char *const *words, size_t count);
 
 /* Exposed for messages and tests: decode one value. */
+bool parse_rate(const char *text, double *out_per_sec);
 bool parse_duration_ns(const char *text, uint64_t *out_ns);
 bool parse_count(const char *text, uint64_t max, uint64_t *out);
 

@@ -46,7 +46,6 @@ static int command(struct run_arguments *arguments, struct err *err) {
   struct session session = {.objectives = &arguments->slos, .quiet = arguments->quiet};
   enum status status = session_driver(&arguments->workload, &session.driver, err);
   if (status == STATUS_OK) status = session_check_files(arguments, err);
-  if (!arguments->workload.target && arguments->driver) session.driver = driver_find(arguments->driver);
   if (status == STATUS_OK) status = run_check(&arguments->workload, session.driver, err);
   return status == STATUS_OK ? run(arguments, &session) : complain(err);
 }

@@ -62,7 +62,9 @@ static enum status driver_of_target(const char *target, const struct driver **ou
 
 enum status session_driver(struct workload *workload, const struct driver **out, struct err *err) {
   if (workload->target && !workload->app_key) workload->app_key = from_environment("MUSTER_APP_KEY");
-  return driver_of_target(workload->target, out, err);
+  if (!workload->driver) return driver_of_target(workload->target, out, err);
+  *out = driver_find(workload->driver);
+  return STATUS_OK;
 }
 
 static bool is_folder(const char *path) {
@@ -123,6 +125,11 @@ void session_path(char out[PATH_MAX], const char *place, const struct session_do
 static void describe_server(struct report *report, const struct embedded *embedded) {
   bool durable = strcmp(report->workload.ack_policy, "durable") == 0;
   report->workload.push_window = embedded->push_window;
+  if (report->workload.driver && strcmp(report->workload.driver, "juggle") != 0) {
+    snprintf(report->target.ack_policy, sizeof report->target.ack_policy, "received");
+    snprintf(report->target.storage, sizeof report->target.storage, "none: what passes through is not stored");
+    return;
+  }
   snprintf(report->target.storage, sizeof report->target.storage, "SQLite, WAL, synchronous=%s",
       durable ? "FULL" : "NORMAL");
 }

@@ -173,6 +173,10 @@ struct ledger_plan topology_plan(const struct topology *topology, uint64_t slots
   case TOPOLOGY_SELF:
     plan_nobody(&plan);
     break;
+  case TOPOLOGY_HOLD:
+    plan_nobody(&plan);
+    plan.recipients = 0;
+    break;
   }
   return plan;
 }
@@ -198,6 +202,7 @@ struct topology_address topology_address(const struct topology *topology, uint32
 
 enum answer topology_answer(const struct topology *topology, const struct driver *driver) {
   if (topology->kind == TOPOLOGY_ECHO) return ANSWER_ECHO;
+  if (topology->kind == TOPOLOGY_HOLD) return ANSWER_NONE;
   return driver->capabilities & CAPABILITY_ACKS ? ANSWER_ACK : ANSWER_NONE;
 }
 
@@ -211,6 +216,7 @@ unsigned topology_capability(enum topology_kind kind) {
       [TOPOLOGY_BROADCAST] = CAPABILITY_BROADCAST,
       [TOPOLOGY_ECHO] = CAPABILITY_ECHO,
       [TOPOLOGY_SELF] = CAPABILITY_OPERATIONS,
+      [TOPOLOGY_HOLD] = 0,
   };
   return needed[kind];
 }
@@ -225,6 +231,7 @@ const char *topology_messages(enum topology_kind kind) {
       [TOPOLOGY_BROADCAST] = "broadcasts",
       [TOPOLOGY_ECHO] = "echoes",
       [TOPOLOGY_SELF] = "operations on oneself",
+      [TOPOLOGY_HOLD] = "connections",
   };
   return names[kind];
 }

@@ -52,6 +52,9 @@ static void describe_population(char *out, size_t size, const struct workload *l
   case TOPOLOGY_SELF:
     snprintf(out, size, "%" PRIu32 " clients, each works on itself", l->clients);
     break;
+  case TOPOLOGY_HOLD:
+    snprintf(out, size, "%" PRIu32 " clients, held", l->clients);
+    break;
   }
 }
 

@@ -1,7 +1,7 @@
 #include "report/workload.h"
 
 const char *topology_name(enum topology_kind topology) {
-  static const char *const names[] = {"ring", "pairs", "star", "groups", "room", "broadcast", "echo", "self"};
+  static const char *const names[] = {"ring", "pairs", "star", "groups", "room", "broadcast", "echo", "self", "hold"};
   return names[topology];
 }
 

@@ -16,6 +16,7 @@ enum topology_kind {
   TOPOLOGY_BROADCAST, /* senders to everybody, themselves included */
   TOPOLOGY_ECHO,      /* every client to itself; what comes back is the answer */
   TOPOLOGY_SELF,      /* every client carries out operations on itself: ACKs only */
+  TOPOLOGY_HOLD,      /* nobody to anybody: connections are held */
 };
 
 /* What makes a publish fall due. */
@@ -38,6 +39,7 @@ struct workload {
   const char *name;                    /* "private", "group" */
   const char *target;                  /* URL as given; NULL: the embedded musterd */
   const char *api_url, *navigator_url; /* NULL: derived, not asked */
+  const char *driver;                  /* by name; NULL: the target's scheme decides, or juggle */
   const char *app_key;                 /* NULL: made by the embedded server */
   enum topology_kind topology;
   uint32_t clients;
@@ -54,12 +56,21 @@ struct workload {
   uint32_t outstanding; /* publishes of one sender that await their answer, of LOAD_CLOSED and LOAD_ROUNDS */
   uint32_t rounds;
   uint64_t interval_ns;    /* between two publishes of one sender, of LOAD_ROUNDS; 0: as fast as answered */
-  uint64_t publishes;      /* the measure phase ends after so many; 0: after duration_ns */
+  uint32_t publishes;      /* the measure phase ends after so many; 0: after duration_ns */
   double max_rate_per_sec; /* publishes that closed loops have room for; 0: chosen, and reported */
   uint64_t warmup_ns, duration_ns, grace_ns;
   uint64_t setup_deadline_ns, connect_deadline_ns, ack_timeout_ns, teardown_deadline_ns; /* lengths */
   uint32_t payload_bytes;
   uint32_t connect_concurrency; /* connections in progress at once, all workers together */
+  double connect_per_sec;       /* connections begun per second, all workers together; 0: no bound */
+  uint64_t keep_alive_ns;       /* between two keep-alives of a client; 0: as the driver does by itself */
+  const char *local_addresses;  /* to connect from, as given; NULL: chosen */
+  bool storm;                   /* every client loses its connection storm_at_ns into the measure phase */
+  uint64_t storm_at_ns;
+  /* A lost client waits backoff_first_ns before it connects again, twice as long after each failure, backoff_max_ns at
+   * most; a random part of it, up to backoff_jitter (0..1), is left out. */
+  uint64_t backoff_first_ns, backoff_max_ns;
+  double backoff_jitter;
   uint32_t setup_concurrency;
   uint32_t workers; /* 0: one per core */
   uint64_t seed;    /* 0: from the clock, and reported */
