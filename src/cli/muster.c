@@ -1,5 +1,6 @@
 /* muster: a load generator for real-time messaging servers. This file finds the command. */
 #include "build_facts.h"
+#include "cli/muster_find.h"
 #include "cli/muster_options.h"
 #include "cli/muster_run.h"
 #include "cli/muster_say.h"
@@ -59,6 +60,7 @@ static const struct {
   bool takes_arguments;
 } commands[] = {
     {"run", command_run, "run a workload and report: `muster run private`, `muster run group`", true},
+    {"find", command_find, "search for the load that a server holds: `muster find private`", true},
     {"drivers", command_drivers, "list the protocols, what they can do and what an ACK means", false},
     {"version", command_version, "version, commit and compiler of this build", false},
     {"help", command_help, "this text, or the help of a command: `muster help run`", true},
@@ -85,6 +87,10 @@ static int command_help(int argc, char **argv) {
   if (argc > 0 && strcmp(argv[0], "run") == 0) {
     run_arguments_help(stdout);
     return finish_stdout(EXIT_VALID);
+  }
+  if (argc > 0 && strcmp(argv[0], "find") == 0) {
+    char help[] = "--help";
+    return command_find(1, (char *[]){help});
   }
   bool found = argc == 0;
   for (size_t i = 0; i < COMMANDS && !found; i++)

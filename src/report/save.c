@@ -1,4 +1,5 @@
 /* Report files: new ones only, whole ones only. */
+#include "report/save.h"
 #include "measure/hlog.h"
 #include "report/document.h"
 
@@ -51,11 +52,20 @@ static enum status close_file(const char *path, FILE *file, enum status status, 
   return err_prefix(err, "%s", path);
 }
 
-enum status report_save_json(const char *path, const struct report *report, struct err *err) {
+enum status save_new_file(const char *path, enum status (*write)(FILE *file, const void *content, struct err *err),
+    const void *content, struct err *err) {
   FILE *file = NULL;
   enum status status = create(path, &file, err);
   if (status != STATUS_OK) return status;
-  return close_file(path, file, report_write_json(file, report, err), err);
+  return close_file(path, file, write(file, content, err), err);
+}
+
+static enum status write_json(FILE *file, const void *content, struct err *err) {
+  return report_write_json(file, content, err);
+}
+
+enum status report_save_json(const char *path, const struct report *report, struct err *err) {
+  return save_new_file(path, write_json, report, err);
 }
 
 static double unix_seconds(const char *rfc3339) {
@@ -64,7 +74,8 @@ static double unix_seconds(const char *rfc3339) {
   return rest ? (double)timegm(&tm) : 0;
 }
 
-static enum status write_hlog(FILE *file, const struct report *report, struct err *err) {
+static enum status write_hlog(FILE *file, const void *content, struct err *err) {
+  const struct report *report = content;
   char comment[96];
   snprintf(comment, sizeof comment, "muster run %s", report->run_id);
   enum status status = hlog_write_head(file, unix_seconds(report->measure_started_at), comment, err);
@@ -77,8 +88,5 @@ static enum status write_hlog(FILE *file, const struct report *report, struct er
 }
 
 enum status report_save_hlog(const char *path, const struct report *report, struct err *err) {
-  FILE *file = NULL;
-  enum status status = create(path, &file, err);
-  if (status != STATUS_OK) return status;
-  return close_file(path, file, write_hlog(file, report, err), err);
+  return save_new_file(path, write_hlog, report, err);
 }

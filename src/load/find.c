@@ -1,0 +1,228 @@
+#include "load/find.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SAMPLES_MARGIN 1.05
+#define LENGTH_MAX_NS (600 * NS_PER_SEC)
+
+/* --- lengths --- */
+
+/* Values per second that a clock of published messages gets at the least: one a publish. */
+static double samples_needed(const struct slo_list *objectives) {
+  double most = 0;
+  for (uint32_t i = 0; objectives && i < objectives->count; i++) {
+    const struct slo *slo = &objectives->slo[i];
+    bool per_connection = slo->kind == SLO_CLOCK && slo->clock <= CLOCK_CONNECT_PROTOCOL;
+    double needed = per_connection ? 0 : slo_samples_needed(slo);
+    if (needed > most) most = needed;
+  }
+  return most;
+}
+
+static double rate_of(const struct find_settings *settings, double load) {
+  return settings->vary == FIND_RATE ? load : settings->workload->rate_per_sec;
+}
+
+uint64_t find_length_ns(const struct find_settings *settings, double load, bool full_length) {
+  uint64_t asked_ns = full_length ? settings->full_ns : settings->short_ns;
+  double rate = rate_of(settings, load);
+  if (rate <= 0) return asked_ns;
+  double needed_ns = samples_needed(settings->objectives) / rate * SAMPLES_MARGIN * 1e9;
+  if (needed_ns > 1e18) return UINT64_MAX;
+  return needed_ns > (double)asked_ns ? (uint64_t)needed_ns : asked_ns;
+}
+
+static enum status check_lengths(const struct find_settings *settings, struct err *err) {
+  uint64_t length_ns = find_length_ns(settings, settings->search.from, true);
+  if (length_ns <= LENGTH_MAX_NS || length_ns == settings->full_ns) return STATUS_OK;
+  return err_set(err, STATUS_USAGE,
+      "at %g publishes/s a step would have to last %.0f s to have enough values for every percentile of --slo: start "
+      "higher or ask for a lower percentile",
+      rate_of(settings, settings->search.from), (double)length_ns / 1e9);
+}
+
+/* --- judging --- */
+
+static const char *blamed(const struct report *report, enum blame blame) {
+  for (uint32_t i = 0; i < report->reasons; i++) {
+    if (report->blame[i] == blame) return report->reason[i];
+  }
+  return NULL;
+}
+
+static const struct report_objective *broken_objective(const struct report *report) {
+  for (uint32_t i = 0; i < report->objectives; i++) {
+    if (report->objective[i].evaluable && !report->objective[i].held) return &report->objective[i];
+  }
+  return NULL;
+}
+
+static enum search_outcome because(char why[256], const char *text, enum search_outcome outcome) {
+  snprintf(why, 256, "%s", text);
+  return outcome;
+}
+
+static void objective_text(char why[256], const struct report_objective *objective) {
+  double value = objective->measured;
+  if (strcmp(objective->unit, "ns") == 0) {
+    snprintf(why, 256, "%s: %.3g ms", objective->text, value / 1e6);
+  } else if (strcmp(objective->unit, "share") == 0) {
+    snprintf(why, 256, "%s: %.4g %%", objective->text, value * 100);
+  } else {
+    snprintf(why, 256, "%s: %.10g", objective->text, value);
+  }
+}
+
+static enum search_outcome judge_server(const struct report *report, char why[256]) {
+  const char *reason = blamed(report, BLAME_GENERATOR);
+  if (reason) return because(why, reason, SEARCH_INVALID);
+  const struct report_objective *objective = broken_objective(report);
+  if (objective) {
+    objective_text(why, objective);
+    return SEARCH_BROKEN;
+  }
+  reason = blamed(report, BLAME_SERVER);
+  if (reason) return because(why, reason, SEARCH_BROKEN);
+  if (report->reasons) return because(why, report->reason[0], SEARCH_INVALID);
+  return because(why, "", SEARCH_HELD);
+}
+
+static enum search_outcome judge_generator(const struct report *report, char why[256]) {
+  const char *reason = blamed(report, BLAME_GENERATOR);
+  if (reason) return because(why, reason, SEARCH_BROKEN);
+  if (report->reasons) return because(why, report->reason[0], SEARCH_INVALID);
+  return because(why, "", SEARCH_HELD);
+}
+
+enum search_outcome find_judge(enum find_subject subject, const struct report *report, char why[256]) {
+  return subject == FIND_SERVER ? judge_server(report, why) : judge_generator(report, why);
+}
+
+/* --- steps --- */
+
+static struct find_clock clock_of(const struct report *report, enum report_clock clock) {
+  const struct histogram *h = report->clock[clock];
+  if (!h || h->count == 0) return (struct find_clock){0};
+  return (struct find_clock){
+      .known = true,
+      .few = histogram_beyond(h, 99) < FEW_SAMPLES,
+      .p50_ns = histogram_percentile(h, 50),
+      .p99_ns = histogram_percentile(h, 99),
+  };
+}
+
+static void fill_step(struct find_step *step, const struct report *report) {
+  const struct tally *tally = &report->measure;
+  step->has_report = true;
+  memcpy(step->run_id, report->run_id, sizeof step->run_id);
+  step->length_s = report->measure_s;
+  step->attempts_per_second = report->attempts_per_second;
+  step->acks_per_second = report->acks_per_second;
+  step->deliveries_per_second = report->deliveries_per_second;
+  step->rejected = codes_total(&tally->publishes.rejected);
+  step->timed_out = codes_total(&tally->publishes.timed_out);
+  step->unsent = codes_total(&tally->publishes.unsent);
+  step->lost = tally->deliveries.lost;
+  step->dropped = codes_total(&tally->connections.dropped);
+  step->ack = clock_of(report, CLOCK_ACK);
+  step->delivery = clock_of(report, CLOCK_DELIVERY);
+  step->schedule_lag = clock_of(report, CLOCK_SCHEDULE_LAG);
+  for (uint32_t i = 0; i < report->workers; i++)
+    step->busy_share = fmax(step->busy_share, report->worker[i].busy_share);
+  memcpy(step->objective, report->objective, sizeof step->objective);
+  step->objectives = report->objectives;
+}
+
+static void fill_head(struct find *find, const struct report *report) {
+  if (find->started_at[0]) return;
+  memcpy(find->started_at, report->started_at, sizeof find->started_at);
+  find->environment = report->environment;
+  find->target = report->target;
+  find->has_acks = report->has_acks;
+}
+
+static struct workload workload_at(const struct find_settings *settings, const struct search_step *step) {
+  struct workload workload = *settings->workload;
+  workload.duration_ns = find_length_ns(settings, step->load, step->full_length);
+  if (settings->vary == FIND_RATE) {
+    workload.rate_per_sec = step->load;
+  } else {
+    workload.clients = (uint32_t)step->load;
+  }
+  return workload;
+}
+
+/* A run that could not even start says that the server is gone, or nothing at all. */
+static enum search_outcome judge_error(enum find_subject subject, const struct err *err) {
+  bool server = err->status == STATUS_UNREACHABLE || err->status == STATUS_PROTOCOL || err->status == STATUS_TIMEOUT;
+  return subject == FIND_SERVER && server ? SEARCH_BROKEN : SEARCH_INVALID;
+}
+
+static enum status take_step(struct find *find, const struct search_step *asked, struct err *err) {
+  const struct find_settings *settings = &find->settings;
+  struct find_step *step = &find->step[find->steps];
+  struct workload workload = workload_at(settings, asked);
+  struct report report;
+  *step = (struct find_step){
+      .load = asked->load,
+      .full_length = asked->full_length,
+      .rate_per_sec = workload.rate_per_sec,
+      .clients = workload.clients,
+  };
+  enum status status = settings->run(settings->context, &workload, &report, err);
+  if (status == STATUS_INTERRUPTED) {
+    find->interrupted = true;
+    return find->steps ? STATUS_OK : status;
+  }
+  if (status != STATUS_OK) {
+    if (!find->started_at[0]) return status;
+    step->outcome = judge_error(settings->subject, err);
+    snprintf(step->why, sizeof step->why, "%.250s", err->text);
+  } else {
+    fill_head(find, &report);
+    fill_step(step, &report);
+    step->outcome = find_judge(settings->subject, &report, step->why);
+    find->interrupted = report.interrupted;
+    report_free(&report);
+  }
+  find->steps++;
+  if (!find->interrupted) search_feed(&find->search, step->outcome);
+  if (settings->ended) settings->ended(settings->context, step);
+  return STATUS_OK;
+}
+
+enum status find_run(struct find *find, const struct find_settings *settings, struct err *err) {
+  *find = (struct find){.settings = *settings};
+  uint64_t id;
+  random_bytes(&id, sizeof id);
+  snprintf(find->id, sizeof find->id, "find-%016" PRIx64, id);
+  if (settings->search.tests_max > FIND_TESTS_MAX) {
+    return err_set(err, STATUS_USAGE, "at most %d tests in one search", FIND_TESTS_MAX);
+  }
+  enum status status = search_start(&find->search, &settings->search, err);
+  if (status == STATUS_OK) status = check_lengths(settings, err);
+  struct search_step step;
+  while (status == STATUS_OK && !find->interrupted && search_next(&find->search, &step))
+    status = take_step(find, &step, err);
+  return status;
+}
+
+int find_exit_code(const struct find *find) {
+  if (find->interrupted) return 3;
+  switch (find->search.end) {
+  case SEARCH_FOUND:
+  case SEARCH_ALL_HELD:
+  case SEARCH_TOP_MIXED:
+    return 0;
+  case SEARCH_NONE_HELD:
+    return 1;
+  default:
+    return 3;
+  }
+}
