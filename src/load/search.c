@@ -93,7 +93,7 @@ static bool confirm(const struct search *search, int index, bool side_held, stru
 /* Climbs on when no load is known to break for good. */
 static bool climb(const struct search *search, const struct view_of_tests *view, struct search_step *step) {
   const struct search_settings *settings = &search->settings;
-  if (search->loads == 0) return short_step(step, settings->from);
+  if (view->highest_held < 0 && view->lowest_broken < 0) return short_step(step, settings->from);
   if (view->broken >= 0 || view->highest_held < 0) return false;
   double top = load_at(search, view->highest_held);
   return top < settings->to && short_step(step, climb_from(settings, top));

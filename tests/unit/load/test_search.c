@@ -193,6 +193,12 @@ static void a_limited_generator_is_no_answer(void **state) {
     assert_true(search.held < 50000 && search.broken >= 50000);
   }
   assert_true(found > 80); /* what goes wrong by chance is repeated */
+
+  server = (struct server){.knee = 1e9, .invalid_above = 1};
+  search = run(&settings, &server);
+  assert_int_equal(search.end, SEARCH_STAYED_INVALID);
+  assert_int_equal(search.tests, 1 + SEARCH_INVALID_RETRIES_MAX);
+  assert_true(search.held == 0 && search.broken == 0 && search.invalid_at == 100);
 }
 
 /* Feeds the outcomes given as h, b and i, and then what a server with that knee says. */
@@ -222,6 +228,10 @@ static void widens_when_a_side_contradicts_itself(void **state) {
   search = scripted("hhhhhb", 1e9); /* 1600 holds, and breaks when it is confirmed */
   assert_int_equal(search.end, SEARCH_TOP_MIXED);
   assert_true(search.held < 1600 && search.broken == 0);
+
+  search = scripted("ihhibiih", 300); /* invalid tests are repeated where they stood */
+  assert_int_equal(search.end, SEARCH_FOUND);
+  assert_true(search.held < 300 && search.broken >= 300);
 
   search = scripted("bh", 300); /* 100 breaks, and holds when it is confirmed */
   assert_int_equal(search.end, SEARCH_NONE_HELD);
