@@ -117,6 +117,7 @@ static int serve(const struct embedded *embedded, const struct workload *workloa
   config.ack = strcmp(workload->ack_policy, "received") == 0 ? ACK_RECEIVED : ACK_DURABLE;
   config.rate_limits = workload->rate_limits;
   if (workload->push_window) config.push_window = workload->push_window;
+  config.max_connections = workload_online(workload);
   config.app_key = embedded->app_key;
   config.app_secret = embedded->secret;
 

@@ -23,6 +23,7 @@ struct expected_totals {
 struct run_arguments {
   struct workload workload;
   uint32_t group_senders, senders, receivers, receivers_online, members;
+  uint32_t backoff_jitter_percent;
   const char *kind;                           /* of a scenario: the workload that it is; NULL: private */
   const char *arrivals, *rate_limits, *steps; /* as chosen; workload holds them decoded */
   const char *output;                         /* JSON report file or folder; NULL: results/ */

@@ -143,6 +143,7 @@ static enum status execute(const struct session *session, const struct workload 
       .target = embedded ? embedded->ws_url : workload->target,
       .api_url = embedded ? embedded->api_url : workload->api_url,
       .app_key = embedded ? embedded->app_key : workload->app_key,
+      .server_pid = embedded ? embedded->pid : 0,
       .secret = embedded          ? embedded->secret
                 : session->secret ? session->secret
                                   : from_environment("MUSTER_APP_SECRET"),

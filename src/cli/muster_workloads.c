@@ -15,6 +15,7 @@ enum use {
   USE_GROUP_SENDERS = 1 << 3,
   USE_GROUPS = 1 << 4,
   USE_ONLINE = 1 << 5,
+  USE_STORM = 1 << 6,
 };
 
 static const struct {
@@ -31,6 +32,10 @@ static const struct {
     {"members", USE_GROUPS, "groups runs"},
     {"shared-groups", USE_GROUPS, "groups runs"},
     {"receivers-online", USE_ONLINE, "star and group runs"},
+    {"storm-at", USE_STORM, "storm runs"},
+    {"backoff", USE_STORM, "storm runs"},
+    {"backoff-max", USE_STORM, "storm runs"},
+    {"backoff-jitter", USE_STORM, "storm runs"},
 };
 
 static const struct kind {
@@ -49,6 +54,8 @@ static const struct kind {
     {"broadcast", TOPOLOGY_BROADCAST, USE_CLIENTS | USE_SENDERS, "everybody hears everything, its own publishes too"},
     {"echo", TOPOLOGY_ECHO, USE_CLIENTS, "every client hears its own publishes, and nothing else"},
     {"self", TOPOLOGY_SELF, USE_CLIENTS, "every client carries out operations on itself"},
+    {"hold", TOPOLOGY_HOLD, USE_CLIENTS, "connections are held, with keep-alives and nothing else"},
+    {"storm", TOPOLOGY_RING, USE_CLIENTS | USE_STORM, "private, and all lose their connection at once and return"},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -227,6 +234,42 @@ static enum status load(struct run_arguments *a, struct err *err) {
   return a->steps ? parse_steps(a, err) : STATUS_OK;
 }
 
+/* --- hold and storm --- */
+
+#define GREAT_POPULATION 10000 /* from here on the default deadlines grow */
+
+/* Default deadlines that fit whatever has so many clients: 1,500 registrations, 5,000 connects and 20,000 closes a
+ * second, beside what small populations are given. */
+static void stretch_deadlines(struct run_arguments *a) {
+  struct workload *l = &a->workload;
+  if (l->clients < GREAT_POPULATION) return;
+  if (!given(a, "setup-timeout")) l->setup_deadline_ns += l->clients * (NS_PER_SEC / 1500);
+  if (!given(a, "connect-timeout")) l->connect_deadline_ns += l->clients * (NS_PER_SEC / 5000);
+  l->teardown_deadline_ns += l->clients * (NS_PER_SEC / 20000);
+}
+
+static enum status shape_hold(struct run_arguments *a, struct err *err) {
+  static const char *const publishing[] = {
+      "rate", "arrivals", "ramp-to", "steps", "outstanding", "max-rate", "rounds", "interval", "count", NULL};
+  struct workload *l = &a->workload;
+  const char *option = first_given(a, publishing);
+  if (option) return err_set(err, STATUS_USAGE, "held connections do not publish: leave --%s out", option);
+  l->senders = 0;
+  l->rate_per_sec = 0;
+  if (!given(a, "warmup")) l->warmup_ns = 0;
+  if (!given(a, "connect-concurrency")) l->connect_concurrency = 256;
+  if (!given(a, "keep-alive") && l->clients > 50000) l->keep_alive_ns = 30 * NS_PER_SEC;
+  return STATUS_OK;
+}
+
+static void shape_storm(struct run_arguments *a) {
+  struct workload *l = &a->workload;
+  l->storm = true;
+  if (!given(a, "storm-at")) l->storm_at_ns = l->duration_ns / 3;
+  if (!given(a, "delivery-grace")) l->grace_ns = 30 * NS_PER_SEC;
+  l->backoff_jitter = a->backoff_jitter_percent / 100.0;
+}
+
 /* --- both --- */
 
 static void choose_driver(struct run_arguments *a) {
@@ -245,6 +288,9 @@ enum status workload_resolve(struct run_arguments *out, const char *name, struct
   enum status status = check_uses(out, kind, err);
   if (status == STATUS_OK) status = shape(out, kind, err);
   if (status == STATUS_OK) status = load(out, err);
+  if (status == STATUS_OK && kind->topology == TOPOLOGY_HOLD) status = shape_hold(out, err);
+  if (kind->uses & USE_STORM) shape_storm(out);
+  stretch_deadlines(out);
   if (status == STATUS_OK) choose_driver(out);
   return status;
 }

@@ -5,6 +5,7 @@
 #include "load/client.h"
 #include "load/shared.h"
 #include "net/address.h"
+#include "net/address_range.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 
 #define LEDGER_REACH_NS (4 * UINT64_C(3600) * NS_PER_SEC)
 #define KERNEL_BYTES_PER_END 4300 /* slab of one end of an idle TCP connection */
-#define EMBEDDED_DESCRIPTORS 128  /* of the embedded server beside its connections */
+#define EMBEDDED_BYTES 2048       /* of the embedded server's own memory for one connected user */
 #define MEMORY_SHARE 0.9          /* of what is available */
 #define GIB (1024.0 * 1024 * 1024)
 
@@ -23,7 +24,11 @@ static enum status usage(struct err *err, const char *text) {
 }
 
 static enum status check_numbers(const struct workload *w, struct err *err) {
-  if (!isfinite(w->rate_per_sec) || w->rate_per_sec <= 0) return usage(err, "--rate must be above 0");
+  bool sends = w->topology != TOPOLOGY_HOLD;
+  bool scheduled = sends && w->load == LOAD_OPEN && w->steps == 0;
+  if (!isfinite(w->rate_per_sec) || (scheduled && w->rate_per_sec <= 0)) return usage(err, "--rate must be above 0");
+  if (!sends && w->rate_per_sec != 0) return usage(err, "held connections do not publish: leave --rate out");
+  if (!isfinite(w->connect_per_sec) || w->connect_per_sec < 0) return usage(err, "--connect-rate must be above 0");
   if (w->duration_ns == 0) return usage(err, "--duration must be above 0");
   if (w->connect_concurrency == 0) return usage(err, "--connect-concurrency must be at least 1");
   if (w->setup_concurrency == 0) return usage(err, "--setup-concurrency must be at least 1");
@@ -37,6 +42,24 @@ static enum status check_numbers(const struct workload *w, struct err *err) {
   }
   if (w->workers > workload_online(w)) return usage(err, "--workers must not exceed --clients");
   return STATUS_OK;
+}
+
+static enum status check_load(const struct workload *w, const struct driver *driver, struct err *err) {
+  struct topology topology = topology_of(w);
+  bool bends = w->steps > 0 || w->ramp_to_per_sec > 0;
+  if (w->steps > WORKLOAD_STEPS_MAX) return usage(err, "too many --steps");
+  if (bends && w->load != LOAD_OPEN) return usage(err, "a rate that changes needs an open loop");
+  if (bends && w->publishes > 0) return usage(err, "--count does not go with a rate that changes: give --duration");
+  if (w->load == LOAD_ROUNDS && w->rounds == 0) return usage(err, "--rounds must be at least 1");
+  if (!workload_is_closed(w)) return STATUS_OK;
+  if (w->outstanding == 0) return usage(err, "--outstanding must be at least 1");
+  if (topology_answer(&topology, driver) == ANSWER_NONE) {
+    return err_set(
+        err, STATUS_USAGE, "driver %s answers nothing, so there is no closed loop: give --rate", driver->name);
+  }
+  if (w->outstanding <= driver->outstanding_max) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--outstanding %u: driver %s takes %u at most", w->outstanding, driver->name,
+      driver->outstanding_max);
 }
 
 static enum status check_groups(const struct workload *w, struct err *err) {
@@ -76,12 +99,26 @@ static enum status check_streams(const struct workload *w, struct err *err) {
       topology.targets);
 }
 
+static enum status check_storm(const struct workload *w, struct err *err) {
+  if (!w->storm) return STATUS_OK;
+  if (w->topology == TOPOLOGY_HOLD) return usage(err, "a storm needs publishes: it asks what was missed");
+  if (w->storm_at_ns >= w->duration_ns) return usage(err, "--storm-at must lie within --duration");
+  if (w->backoff_first_ns == 0 || w->backoff_first_ns > w->backoff_max_ns) {
+    return usage(err, "--backoff must be above 0 and not above --backoff-max");
+  }
+  if (!(w->backoff_jitter >= 0 && w->backoff_jitter <= 1))
+    return usage(err, "--backoff-jitter must lie between 0 and 1");
+  return STATUS_OK;
+}
+
 static enum status check_shape(const struct workload *w, struct err *err) {
-  bool alone = w->topology == TOPOLOGY_ECHO || w->topology == TOPOLOGY_SELF || w->topology == TOPOLOGY_BROADCAST;
+  bool alone = w->topology == TOPOLOGY_HOLD || w->topology == TOPOLOGY_ECHO || w->topology == TOPOLOGY_SELF ||
+               w->topology == TOPOLOGY_BROADCAST;
   if (w->clients < (alone ? 1 : 2)) return usage(err, "--clients must be at least 2: somebody has to listen");
   if (w->topology == TOPOLOGY_PAIRS && w->clients % 2 != 0) {
     return err_set(err, STATUS_USAGE, "--clients %u leaves one without a partner: give an even number", w->clients);
   }
+  if (w->topology == TOPOLOGY_HOLD) return STATUS_OK;
   enum status status = check_senders(w, err);
   if (status == STATUS_OK && w->topology == TOPOLOGY_GROUPS) status = check_groups(w, err);
   if (status == STATUS_OK) status = check_streams(w, err);
@@ -89,12 +126,15 @@ static enum status check_shape(const struct workload *w, struct err *err) {
 }
 
 static enum status check_topology(const struct workload *w, const struct driver *driver, struct err *err) {
-  if (!(driver->capabilities & topology_capability(w->topology))) {
+  unsigned needed = topology_capability(w->topology);
+  if ((driver->capabilities & needed) != needed) {
     return err_set(err, STATUS_USAGE,
         "driver %s has no %s: choose another workload, or another driver (muster drivers)", driver->name,
         topology_messages(w->topology));
   }
   enum status status = check_shape(w, err);
+  if (status == STATUS_OK) status = check_storm(w, err);
+  if (status == STATUS_OK) status = check_load(w, driver, err);
   if (status != STATUS_OK) return status;
   if (w->payload_bytes < driver->payload_min_bytes) {
     return err_set(err, STATUS_USAGE, "--payload-bytes %u: the accounting header needs at least %u", w->payload_bytes,
@@ -108,12 +148,14 @@ static enum status check_topology(const struct workload *w, const struct driver 
 static enum status check_rate_limit(const struct workload *w, const struct driver *driver, struct err *err) {
   if (w->target || !w->rate_limits || driver->rate_limit == 0) return STATUS_OK;
   uint32_t senders = topology_of(w).senders;
-  double each = w->rate_per_sec / senders;
+  if (w->topology == TOPOLOGY_HOLD) return STATUS_OK;
+  if (workload_is_closed(w)) return STATUS_OK;
+  double each = workload_first_rate(w) / senders;
   if (each <= driver->rate_limit) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
       "%.0f publishes/s over %u senders are %.0f/s each, above the server's limit of %u/s per connection: use at least "
       "%.0f senders, or switch the embedded server's rate limits off",
-      w->rate_per_sec, senders, each, driver->rate_limit, ceil(w->rate_per_sec / driver->rate_limit));
+      workload_first_rate(w), senders, each, driver->rate_limit, ceil(workload_first_rate(w) / driver->rate_limit));
 }
 
 static bool is_loopback(const char *host) {
@@ -139,12 +181,6 @@ static enum status check_descriptors(const struct workload *w, struct err *err) 
     return err_set(err, STATUS_USAGE, "only %llu open files are allowed: raise the hard limit (ulimit -Hn)",
         (unsigned long long)limit.rlim_max);
   }
-  if (!w->target && workload_online(w) + EMBEDDED_DESCRIPTORS > limit.rlim_max) {
-    return err_set(err, STATUS_USAGE,
-        "the embedded musterd holds all %u connections in one process, but only %llu open files are allowed: lower "
-        "--clients, raise the hard limit (ulimit -Hn), or give --target",
-        workload_online(w), (unsigned long long)limit.rlim_max);
-  }
   uint32_t clients = workload_online(w);
   uint32_t workers = plan_workers(w, limit.rlim_max);
   uint64_t needed = (clients + workers - 1) / workers + WORKER_DESCRIPTORS;
@@ -161,22 +197,24 @@ static bool target_is_loopback(const struct workload *w) {
   return !w->target || (url_parse(w->target, &url, NULL) == STATUS_OK && is_loopback(url.host));
 }
 
-/* To a loopback target many source addresses are used; elsewhere this host's one address has to do. */
+/* To a loopback target as many source addresses are used as are needed, unless the user gives them; elsewhere this
+ * host's one address has to do. */
 static enum status check_ports(const struct workload *w, struct err *err) {
-  if (target_is_loopback(w)) return STATUS_OK;
-  unsigned low = 32768, high = 60999;
-  FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-  if (file) {
-    if (fscanf(file, "%u %u", &low, &high) != 2) high = 60999; /* NOLINT(cert-err34-c): the kernel's own numbers */
-    fclose(file);
-  }
-  unsigned ports = high >= low ? high - low + 1 : 0;
+  struct address_ranges sources = {.count = 1};
+  uint64_t ports = address_source_ports();
   uint32_t clients = workload_online(w);
-  if (clients <= ports) return STATUS_OK;
+  if (w->local_addresses) {
+    enum status status = address_ranges_parse(w->local_addresses, &sources, err);
+    if (status == STATUS_OK) status = address_ranges_check(&sources, err);
+    if (status != STATUS_OK) return err ? err_prefix(err, "--local-addr") : status;
+  } else if (target_is_loopback(w)) {
+    return STATUS_OK;
+  }
+  if (clients <= ports * sources.count) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
-      "%u connections to one address need as many source ports, but this machine has %u: sysctl -w "
-      "net.ipv4.ip_local_port_range=\"1024 65535\", or use several hosts",
-      clients, ports);
+      "%u connections from %u address%s need more source ports than this machine has for each (%" PRIu64
+      "): give more with --local-addr, or sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"",
+      clients, sources.count, sources.count == 1 ? "" : "es", ports);
 }
 
 static uint64_t available_bytes(void) {
@@ -196,7 +234,8 @@ static enum status check_memory(const struct workload *w, const struct driver *d
   enum status status = plan_memory_bytes(w, driver, &ours, err);
   if (status != STATUS_OK) return status;
   uint64_t kernel = (uint64_t)workload_online(w) * KERNEL_BYTES_PER_END * (target_is_loopback(w) ? 2 : 1);
-  double needed = (double)ours + (double)kernel;
+  uint64_t embedded = w->target ? 0 : (uint64_t)workload_online(w) * EMBEDDED_BYTES;
+  double needed = (double)ours + (double)kernel + (double)embedded;
   double available = (double)available_bytes();
   struct report_environment environment;
   report_environment_read(&environment);

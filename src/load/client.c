@@ -3,13 +3,14 @@
 #include "base/clock.h"
 #include "load/worker.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stddef.h>
+#include <string.h>
 
-static_assert(sizeof(struct load_client) <= 256, "512 bytes an idle client, the driver's state included");
+static_assert(sizeof(struct load_client) - sizeof(struct client) <= 160, "512 bytes an idle client, with its driver");
+
+#define RETURN_LIMIT_NS (10 * NS_PER_SEC) /* of one attempt to connect again */
 
 static struct load_client *of_base(struct client *base) {
   return (struct load_client *)((uint8_t *)base - offsetof(struct load_client, base));
@@ -166,8 +167,73 @@ static bool send_next(struct load_client *client, enum traffic_phase phase, uint
   return true;
 }
 
+/* The phase in which a closed loop publishes at a moment; TRAFFIC_PHASES: in none. */
+static enum traffic_phase loop_phase(const struct worker *worker, uint64_t now_ns) {
+  const struct control *control = worker->control;
+  if (!worker->ledgers_started || now_ns < control->start_ns[TRAFFIC_WARM_UP]) return TRAFFIC_PHASES;
+  if (now_ns < control->end_ns[TRAFFIC_WARM_UP]) return TRAFFIC_WARM_UP;
+  bool measures = now_ns >= control->start_ns[TRAFFIC_MEASURE] && now_ns < control->end_ns[TRAFFIC_MEASURE];
+  return measures ? TRAFFIC_MEASURE : TRAFFIC_PHASES;
+}
+
+/* A publish is due in the moment in which it gets a place, so it is never late; false when it has to wait. */
+static bool send_looped(struct load_client *client, enum traffic_phase phase, uint64_t now_ns) {
+  struct worker *worker = client->worker;
+  struct sending *sending = &client->sending[phase];
+  if (slot_of(client, sending->backlog.due) >= worker->plan->schedule[phase].slots) {
+    if (phase == TRAFFIC_MEASURE && workload_limit(worker->plan->workload) == 0) worker->area->out_of_capacity = 1;
+    return false;
+  }
+  sending->backlog.due++;
+  tally_of(client, phase)->publishes.scheduled++;
+  if (!send_next(client, phase, now_ns - worker->control->start_ns[phase])) {
+    sending->backlog.due--;
+    tally_of(client, phase)->publishes.scheduled--;
+    return false;
+  }
+  if (phase == TRAFFIC_MEASURE) series_count(worker->series, SERIES_SCHEDULED, now_ns, 1);
+  return true;
+}
+
+static void finish_loop(struct load_client *client) {
+  struct worker *worker = client->worker;
+  if (client->finished) return;
+  client->finished = true;
+  if (--worker->unfinished == 0) worker->area->done_ns = clock_now_ns();
+}
+
+static bool all_is_answered(const struct load_client *client) {
+  const struct sending *sending = &client->sending[TRAFFIC_MEASURE];
+  return sending->outstanding == 0 &&
+         slot_of(client, sending->backlog.due) >= client->worker->plan->schedule[TRAFFIC_MEASURE].slots;
+}
+
+static void go_on(struct load_client *client) {
+  const struct workload *workload = client->worker->plan->workload;
+  const struct sending *sending = client->sending;
+  if (!is_sender(client)) return;
+  while (sending[TRAFFIC_WARM_UP].outstanding + sending[TRAFFIC_MEASURE].outstanding < workload->outstanding) {
+    uint64_t now_ns = clock_now_ns();
+    enum traffic_phase phase = loop_phase(client->worker, now_ns);
+    if (phase == TRAFFIC_PHASES || !send_looped(client, phase, now_ns)) break;
+  }
+  if (workload_limit(workload) > 0 && all_is_answered(client)) finish_loop(client);
+}
+
+void client_start_loop(struct load_client *client, enum traffic_phase phase) {
+  if (client->base.state == CLIENT_ESTABLISHED) {
+    go_on(client);
+  } else if (phase == TRAFFIC_MEASURE && is_sender(client)) {
+    finish_loop(client);
+  }
+}
+
 static void send_backlog(struct load_client *client) {
   if (client->base.state != CLIENT_ESTABLISHED) return;
+  if (client->worker->plan->closed) {
+    go_on(client);
+    return;
+  }
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
     struct sending *sending = &client->sending[phase];
     if (backlog_size(&sending->backlog) == 0) continue;
@@ -214,16 +280,23 @@ static void release(struct load_client *client) {
   driver_of(client)->released(&client->base);
 }
 
+static bool is_returning(const struct load_client *client) {
+  return client->lost_ns > client->returned_ns;
+}
+
 static void end_before_established(struct load_client *client, int32_t code) {
+  if (is_returning(client)) {
+    codes_add(&client->worker->area->storm.failed, code, 1);
+    client->failures++;
+    return;
+  }
   codes_add(&connections_of(client)->connections.failed, code, 1);
   client->worker->in_progress--;
 }
 
-static void end_established(struct load_client *client, int32_t code) {
+/* Nothing reaches the client from now on, and what it owes or awaits is written off. */
+static void leave(struct load_client *client, uint64_t now_ns) {
   struct worker *worker = client->worker;
-  uint64_t now_ns = clock_now_ns();
-  codes_add(&connections_of(client)->connections.dropped, code, 1);
-  if (!worker->ledgers_started) return;
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
     uint64_t start_ns = worker->control->start_ns[phase];
     ledger_dropped(
@@ -231,7 +304,62 @@ static void end_established(struct load_client *client, int32_t code) {
     client_give_up_backlog(client, (enum traffic_phase)phase, CAUSE_NOT_CONNECTED);
   }
   time_out_all(client, CAUSE_CONNECTION_LOST);
+  if (worker->plan->closed && is_sender(client)) finish_loop(client);
+}
+
+static void end_established(struct load_client *client, int32_t code) {
+  struct worker *worker = client->worker;
+  uint64_t now_ns = clock_now_ns();
+  codes_add(&connections_of(client)->connections.dropped, code, 1);
+  if (!worker->ledgers_started) return;
+  leave(client, now_ns);
   if (now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) series_count(worker->series, SERIES_DROPPED, now_ns, 1);
+}
+
+/* Twice as long after each failure, and less a random part, or all would come back at once, time and again. */
+static uint64_t backoff_ns(const struct load_client *client) {
+  struct worker *worker = client->worker;
+  const struct workload *workload = worker->plan->workload;
+  uint64_t wait_ns = workload->backoff_first_ns;
+  for (uint32_t i = 0; i < client->failures && wait_ns < workload->backoff_max_ns; i++)
+    wait_ns *= 2;
+  if (wait_ns > workload->backoff_max_ns) wait_ns = workload->backoff_max_ns;
+  return wait_ns - (uint64_t)((double)wait_ns * workload->backoff_jitter * rng_double(&worker->rng));
+}
+
+static void wait_to_return(struct load_client *client) {
+  const struct driver *driver = driver_of(client);
+  client->base.state = CLIENT_AWAY;
+  if (driver->reconnecting) {
+    driver->reconnecting(&client->base);
+  } else {
+    memset(client_state(&client->base), 0, driver->client_bytes);
+  }
+  timer_arm(loop_wheel(client->worker->loop), &client->tick, clock_now_ns() + backoff_ns(client));
+}
+
+static void count_loss(struct load_client *client, uint64_t now_ns) {
+  struct report_storm *storm = &client->worker->area->storm;
+  storm->lost++;
+  if (storm->first_lost_ns == 0) storm->first_lost_ns = now_ns;
+  client->lost_ns = now_ns;
+  client->failures = 0;
+}
+
+void client_lose(struct load_client *client) {
+  if (client->base.state != CLIENT_ESTABLISHED) return;
+  uint64_t now_ns = clock_now_ns();
+  client->base.state = CLIENT_AWAY; /* first, so that nothing is sent any more */
+  count_loss(client, now_ns);
+  leave(client, now_ns);
+  release(client);
+  wait_to_return(client);
+}
+
+/* Before the traffic has begun a lost client stays lost: the run is not valid anyway. */
+static bool returns(const struct load_client *client) {
+  const struct worker *worker = client->worker;
+  return worker->plan->workload->storm && worker->ledgers_started;
 }
 
 static void end(struct load_client *client, int32_t code) {
@@ -241,24 +369,44 @@ static void end(struct load_client *client, int32_t code) {
     end_before_established(client, code);
   } else if (state == CLIENT_ESTABLISHED) {
     end_established(client, code);
+    if (returns(client)) count_loss(client, clock_now_ns());
   }
   release(client);
+  if (is_returning(client)) wait_to_return(client);
 }
 
 /* --- hooks: what the driver tells --- */
+
+static void come_back(struct load_client *client, uint64_t now_ns) {
+  struct worker *worker = client->worker;
+  struct report_storm *storm = &worker->area->storm;
+  storm->returned++;
+  storm->last_returned_ns = now_ns;
+  connections_of(client)->connections.reconnected++;
+  record(client, CLOCK_RECOVER, client->lost_ns, now_ns);
+  series_count(worker->series, SERIES_ESTABLISHED, now_ns, 1);
+  client->returned_ns = now_ns;
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
+    ledger_established(ledger_of(client, (enum traffic_phase)phase), client->base.index, now_ns);
+}
 
 static void on_established(struct client *base) {
   struct load_client *client = of_base(base);
   struct worker *worker = client->worker;
   uint64_t now_ns = clock_now_ns();
   base->state = CLIENT_ESTABLISHED;
-  worker->in_progress--;
-  connections_of(client)->connections.established++;
-  record(client, CLOCK_CONNECT, client->started_ns, now_ns);
-  record(client, CLOCK_CONNECT_TCP, client->started_ns, client->connected_ns);
-  if (worker->plan->run.tls) record(client, CLOCK_CONNECT_TLS, client->connected_ns, client->opened_ns);
-  record(client, CLOCK_CONNECT_PROTOCOL, client->opened_ns, now_ns);
-  uint64_t tick_ns = driver_of(client)->tick_ns;
+  if (is_returning(client)) {
+    come_back(client, now_ns);
+    send_backlog(client);
+  } else {
+    worker->in_progress--;
+    connections_of(client)->connections.established++;
+    record(client, CLOCK_CONNECT, client->started_ns, now_ns);
+    record(client, CLOCK_CONNECT_TCP, client->started_ns, client->connected_ns);
+    if (worker->plan->run.tls) record(client, CLOCK_CONNECT_TLS, client->connected_ns, client->opened_ns);
+    record(client, CLOCK_CONNECT_PROTOCOL, client->opened_ns, now_ns);
+  }
+  uint64_t tick_ns = driver_tick_ns(base->run);
   timer_cancel(loop_wheel(worker->loop), &client->tick);
   /* A random phase, or the keep-alives of all clients would come as one burst. */
   if (tick_ns > 0) timer_arm(loop_wheel(worker->loop), &client->tick, now_ns + 1 + rng_below(&worker->rng, tick_ns));
@@ -310,10 +458,17 @@ static enum traffic_phase phase_of(const struct worker *worker, const struct pay
   return payload->phase == PAYLOAD_MEASURE ? TRAFFIC_MEASURE : TRAFFIC_PHASES;
 }
 
+/* Written while the recipient was away: it got the message by a pull, after a time that is its own. */
+static bool was_missed(const struct load_client *client, const struct payload *payload) {
+  if (client->lost_ns == 0 || payload->written_ns < client->lost_ns) return false;
+  return is_returning(client) || payload->written_ns < client->returned_ns;
+}
+
 static void count_first(
     struct load_client *client, enum traffic_phase phase, const struct payload *payload, uint64_t now_ns) {
   struct worker *worker = client->worker;
   worker->area->delivered[phase]++;
+  if (was_missed(client, payload)) return;
   if (now_ns >= worker->control->end_ns[phase]) tally_of(client, phase)->deliveries.late++;
   if (phase != TRAFFIC_MEASURE) return;
   record(client, CLOCK_DELIVERY, payload->scheduled_ns, now_ns);
@@ -366,10 +521,16 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
   }
 }
 
+/* When a client that connects must be in. */
+static uint64_t connect_limit_ns(const struct load_client *client) {
+  if (is_returning(client)) return client->started_ns + RETURN_LIMIT_NS;
+  return client->worker->control->connect_deadline_ns;
+}
+
 static void on_wake(struct client *base, uint64_t due_ns) {
   struct load_client *client = of_base(base);
   if (base->state == CLIENT_CONNECTING) {
-    uint64_t deadline_ns = client->worker->control->connect_deadline_ns;
+    uint64_t deadline_ns = connect_limit_ns(client);
     if (due_ns > deadline_ns) due_ns = deadline_ns;
   }
   timer_arm(loop_wheel(client->worker->loop), &client->tick, due_ns);
@@ -383,16 +544,23 @@ static const struct client_hooks hooks = {
     .wake = on_wake,
 };
 
+static void open_connection(struct load_client *client);
+
 static void on_tick(struct timer *timer, uint64_t now_ns) {
   struct load_client *client = of_tick(timer);
-  uint64_t next_ns = client->worker->control->connect_deadline_ns;
+  uint64_t next_ns = connect_limit_ns(client);
+  if (client->base.state == CLIENT_AWAY) {
+    client->worker->area->storm.attempts++;
+    open_connection(client);
+    return;
+  }
   if (client->base.state == CLIENT_CONNECTING) {
     if (now_ns >= next_ns) {
       end(client, CAUSE_CONNECT_TIMEOUT);
       return;
     }
   } else {
-    next_ns = now_ns + driver_of(client)->tick_ns;
+    next_ns = now_ns + driver_tick_ns(client->base.run);
   }
   timer_arm(loop_wheel(client->worker->loop), timer, next_ns); /* first: the driver may ask for an earlier one */
   driver_of(client)->tick(&client->base, now_ns);
@@ -454,38 +622,45 @@ static const struct stream_ops stream_ops = {
     .closed = on_closed,
 };
 
-/* 127.1.x.y, one for each CLIENT_SOURCE_PORTS clients. */
-static struct address source_address(uint32_t index) {
-  struct address address = {.len = sizeof(struct sockaddr_in)};
-  struct sockaddr_in *in = (struct sockaddr_in *)&address.storage;
-  in->sin_family = AF_INET;
-  in->sin_addr.s_addr = htonl(0x7f010001 + index / CLIENT_SOURCE_PORTS);
-  return address;
+static void open_connection(struct load_client *client) {
+  struct worker *worker = client->worker;
+  const struct address_ranges *sources = &worker->plan->sources;
+  struct driver_run *run = &worker->plan->run;
+  struct address from;
+  if (sources->count > 0) from = address_ranges_at(sources, client->base.index);
+  client->base.state = CLIENT_CONNECTING;
+  client->started_ns = clock_now_ns();
+  enum status status = stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
+      sources->count > 0 ? &from : NULL, run->tls, run->server_name, NULL);
+  if (status != STATUS_OK) {
+    end(client, CAUSE_CONNECT_ERROR);
+    return;
+  }
+  timer_arm(loop_wheel(worker->loop), &client->tick, connect_limit_ns(client));
 }
 
 void client_connect(struct load_client *client) {
-  struct worker *worker = client->worker;
-  struct driver_run *run = &worker->plan->run;
   client->base.hooks = &hooks;
-  client->base.run = run;
-  client->base.state = CLIENT_CONNECTING;
+  client->base.run = &client->worker->plan->run;
   client->tick.fire = on_tick;
   client->answer.fire = on_answer_timer;
   connections_of(client)->connections.attempted++;
-  worker->in_progress++;
-  struct address from = source_address(client->base.index);
-  client->started_ns = clock_now_ns();
-  enum status status = stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
-      worker->plan->spread_sources ? &from : NULL, run->tls, run->server_name, NULL);
-  if (status != STATUS_OK) {
-    client->base.state = CLIENT_OVER;
-    end_before_established(client, CAUSE_CONNECT_ERROR);
-    return;
-  }
-  timer_arm(loop_wheel(worker->loop), &client->tick, worker->control->connect_deadline_ns);
+  client->worker->in_progress++;
+  open_connection(client);
+}
+
+/* Gives up what was under way to come back. */
+static void stay_away(struct load_client *client) {
+  if (client->base.state == CLIENT_CONNECTING) codes_add(&client->worker->area->storm.failed, CAUSE_INTERRUPTED, 1);
+  client->base.state = CLIENT_OVER;
+  release(client);
 }
 
 void client_settle(struct load_client *client, enum cause cause, bool good_bye) {
+  if (is_returning(client)) {
+    stay_away(client);
+    return;
+  }
   if (client->base.state == CLIENT_CONNECTING) {
     end(client, CAUSE_INTERRUPTED);
     return;

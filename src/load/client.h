@@ -11,6 +11,7 @@ enum client_state {
   CLIENT_IDLE, /* not started */
   CLIENT_CONNECTING,
   CLIENT_ESTABLISHED,
+  CLIENT_AWAY, /* lost its connection and will connect again */
   CLIENT_OVER, /* failed, dropped or closed */
 };
 
@@ -28,7 +29,10 @@ struct load_client {
   struct timer answer; /* earliest moment at which a publish may have waited too long */
   struct sending sending[TRAFFIC_PHASES];
   uint64_t started_ns, connected_ns, opened_ns; /* of the connect */
-  struct client base;                           /* last: the driver's state lies behind it */
+  uint64_t lost_ns, returned_ns;                /* the last loss, and when the client was back; 0: never */
+  uint32_t failures;                            /* to connect again, in a row */
+  bool finished;      /* its part of the closed loops is over: everything was sent and answered, or cannot be */
+  struct client base; /* last: the driver's state lies behind it */
 };
 
 static inline size_t client_stride(const struct driver *driver) {
@@ -38,9 +42,17 @@ static inline size_t client_stride(const struct driver *driver) {
 /* Starts to connect; the outcome comes through the worker's counters. */
 void client_connect(struct load_client *client);
 
+/* The storm: an established client loses its connection and returns after its backoff, again and again until it is
+ * back. */
+void client_lose(struct load_client *client);
+
 /* A message of the phase fell due: sends it, or keeps it due, or writes it off when the client has no connection.
  * offset_ns: when, from the start of the phase. */
 void client_due(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns);
+
+/* Closed loops: publishes until as many answers are awaited as the workload says; every answer then makes the next
+ * publish fall due. */
+void client_start_loop(struct load_client *client, enum traffic_phase phase);
 
 /* Writes off what is still due in a phase that is over. */
 void client_give_up_backlog(struct load_client *client, enum traffic_phase phase, enum cause cause);

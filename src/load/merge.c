@@ -48,8 +48,14 @@ static void merge_rows(const struct plan *plan, struct report *report) {
 
 static bool clock_is_used(const struct plan *plan, enum report_clock clock) {
   switch (clock) {
+  case CLOCK_CONNECT:
+  case CLOCK_CONNECT_TCP:
+  case CLOCK_CONNECT_PROTOCOL:
+    return true;
   case CLOCK_CONNECT_TLS:
     return plan->run.tls != NULL;
+  case CLOCK_RECOVER:
+    return plan->workload->storm;
   case CLOCK_ACK:
   case CLOCK_ACK_SERVICE:
     return plan->answer == ANSWER_ACK;
@@ -62,7 +68,7 @@ static bool clock_is_used(const struct plan *plan, enum report_clock clock) {
   case CLOCK_FANOUT_COMPLETE:
     return topology_plan(&plan->topology, 0).fan_out > 1;
   default:
-    return true;
+    return plan->topology.kind != TOPOLOGY_HOLD;
   }
 }
 
@@ -140,6 +146,9 @@ static enum status merge_workers(const struct plan *plan, const bool *died, stru
     out->clock_gap_ns = stats->gap_ns;
     out->longest_gap_ns = stats->longest_gap_ns;
     out->rss_bytes = area->rss_bytes;
+    out->private_bytes = area->private_bytes;
+    out->private_before_bytes = area->private_before_bytes;
+    report_storm_merge(&report->storm, &area->storm);
     out->died = died[w];
     if (area->tls[0]) memcpy(report->target.tls, area->tls, sizeof(report->target.tls));
   }

@@ -268,6 +268,38 @@ static void take_seconds(struct run *run, uint64_t now_ns) {
   }
 }
 
+/* When the closed loops of all workers were through; 0: not yet, or nothing but time ends them. */
+static uint64_t loops_done_ns(const struct run *run) {
+  uint64_t last_ns = 0;
+  if (!run->plan.closed || workload_limit(&run->workload) == 0) return 0;
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    uint64_t done_ns = run->plan.shared.area[i].done_ns;
+    if (done_ns == 0) return 0;
+    if (done_ns > last_ns) last_ns = done_ns;
+  }
+  return last_ns;
+}
+
+static bool is_out_of_capacity(const struct run *run) {
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    if (run->plan.shared.area[i].out_of_capacity) return true;
+  }
+  return false;
+}
+
+/* Closed loops end the measure phase when they are through, or when there is no room to account for more. */
+static void end_loops(struct run *run) {
+  struct control *control = run->plan.shared.control;
+  uint64_t done_ns = loops_done_ns(run);
+  if (done_ns > control->start_ns[TRAFFIC_MEASURE]) {
+    run->report->ended_by = ENDED_BY_COUNT;
+    if (done_ns < control->end_ns[TRAFFIC_MEASURE]) control->end_ns[TRAFFIC_MEASURE] = done_ns;
+  } else if (is_out_of_capacity(run)) {
+    run->report->ended_by = ENDED_BY_CAPACITY;
+    control->end_ns[TRAFFIC_MEASURE] = clock_now_ns();
+  }
+}
+
 /* Lets a phase run to its end, or cuts it short; the end moves to now, and what comes after it does not start. */
 static void traffic_phase(struct run *run, enum traffic_phase phase) {
   struct control *control = run->plan.shared.control;
@@ -276,15 +308,27 @@ static void traffic_phase(struct run *run, enum traffic_phase phase) {
   while (goes_on(run) && clock_now_ns() < control->end_ns[phase]) {
     control_turn(run);
     take_seconds(run, clock_now_ns());
+    if (phase == TRAFFIC_MEASURE && run->plan.closed) end_loops(run);
   }
   if (goes_on(run)) return;
+  run->report->ended_by = ENDED_BY_INTERRUPTION;
   uint64_t now_ns = clock_now_ns();
   for (int i = phase; i < TRAFFIC_PHASES; i++) {
     if (control->end_ns[i] > now_ns) control->end_ns[i] = now_ns;
   }
 }
 
+static bool everybody_is_back(const struct run *run) {
+  uint64_t lost = 0, returned = 0;
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    lost += peek(&run->plan.shared.area[i].storm.lost);
+    returned += peek(&run->plan.shared.area[i].storm.returned);
+  }
+  return returned == lost;
+}
+
 static bool everything_came(const struct run *run) {
+  if (!everybody_is_back(run)) return false;
   bool has_acks = run->report->has_acks;
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
     uint64_t attempted = 0, answered = 0;
@@ -359,6 +403,41 @@ static void note_traffic_times(struct run *run) {
   if (seen < report->seconds) report->seconds = seen;
 }
 
+/* The value of a "Name:   123 kB" line in bytes; 0: not there. */
+static uint64_t kib_line_bytes(const char *path, const char *name) {
+  char line[128];
+  unsigned long long kib = 0;
+  size_t len = strlen(name);
+  FILE *file = fopen(path, "re");
+  if (!file) return 0;
+  while (kib == 0 && fgets(line, sizeof(line), file)) {
+    if (strncmp(line, name, len) == 0 && line[len] == ':') kib = strtoull(line + len + 1, NULL, 10);
+  }
+  fclose(file);
+  return kib * 1024;
+}
+
+static void sample_memory(struct run *run, bool before) {
+  struct report_memory *memory = &run->report->memory;
+  char path[64] = "";
+  if (run->options->server_pid > 0) {
+    snprintf(path, sizeof(path), "/proc/%ld/smaps_rollup", (long)run->options->server_pid);
+  }
+  uint64_t kernel = kib_line_bytes("/proc/meminfo", "Slab");
+  uint64_t server = path[0] ? kib_line_bytes(path, "Private_Dirty") : 0;
+  *(before ? &memory->kernel_before_bytes : &memory->kernel_held_bytes) = kernel;
+  *(before ? &memory->server_before_bytes : &memory->server_held_bytes) = server;
+}
+
+/* A schedule that a number of publishes cut has that number of slots. */
+static void note_end_by_count(struct run *run) {
+  uint64_t limit = workload_limit(&run->workload);
+  bool to_the_end = run->report->ended_by == ENDED_BY_TIME && !run->plan.closed;
+  if (to_the_end && limit > 0 && run->plan.schedule[TRAFFIC_MEASURE].slots == limit) {
+    run->report->ended_by = ENDED_BY_COUNT;
+  }
+}
+
 static void run_phases(struct run *run) {
   connect_phase(run);
   run->report->interrupted = interrupted(run) > 0;
@@ -366,6 +445,8 @@ static void run_phases(struct run *run) {
     release_traffic(run);
     traffic_phase(run, TRAFFIC_WARM_UP);
     if (goes_on(run)) traffic_phase(run, TRAFFIC_MEASURE);
+    note_end_by_count(run);
+    sample_memory(run, false);
     run->report->interrupted = interrupted(run) > 0;
     grace_phase(run);
   }
@@ -390,12 +471,25 @@ static uint64_t descriptor_limit(void) {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
-static void fill_defaults(struct run *run) {
+/* The length that a number of publishes gives to a schedule; it may be shorter than what was asked for. */
+static enum status fill_duration(struct workload *workload, struct err *err) {
+  if (workload_limit(workload) == 0 || workload_is_closed(workload)) return STATUS_OK;
+  struct schedule schedule;
+  enum status status = plan_schedule(workload, TRAFFIC_MEASURE, &schedule, err);
+  if (status != STATUS_OK) return status;
+  workload->duration_ns = schedule.length_ns;
+  schedule_free(&schedule);
+  return STATUS_OK;
+}
+
+static enum status fill_defaults(struct run *run, struct err *err) {
   struct workload *workload = &run->workload;
   *workload = *run->options->workload;
   workload->senders = topology_of(workload).senders;
   workload->workers = plan_workers(workload, descriptor_limit());
   if (workload->seed == 0) workload->seed = clock_now_ns() ^ (uint64_t)clock_wall_ms() << 20;
+  if (workload_is_closed(workload)) workload->max_rate_per_sec = plan_max_rate(workload);
+  return fill_duration(workload, err);
 }
 
 static void fill_target(struct run *run) {
@@ -445,6 +539,14 @@ static void fill_limitations(struct run *run) {
     add_limitation(report, "What an ACK and the storage of this server guarantee is not known to muster: see the "
                            "labels.");
   }
+  if (workload_is_closed(&run->workload)) {
+    add_limitation(report, "A closed loop: a slow server is offered less, so stalls hardly show in the latencies. A "
+                           "publish is due when the answer to an earlier one came; `ack` is therefore `ack_service`.");
+  }
+  if (report->ended_by == ENDED_BY_CAPACITY) {
+    add_limitation(report, "The measure phase ended when a sender had used up the room of the accounting: give a "
+                           "higher --max-rate for a longer one.");
+  }
   double each = run->workload.rate_per_sec / run->workload.senders;
   if (!report->target.embedded && driver->rate_limit > 0 && each > driver->rate_limit) {
     add_limitation(report, "The rate per sender is above the limit that servers of this protocol usually set for one "
@@ -471,6 +573,7 @@ static void fill_settings(struct run *run) {
       .shared_groups = workload->shared_groups,
       .room_members = workload->topology == TOPOLOGY_ROOM ? workload->clients : 0,
       .setup_concurrency = workload->setup_concurrency,
+      .keep_alive_ns = workload->keep_alive_ns,
       .payload_bytes = workload->payload_bytes,
       .deadline_ns = clock_now_ns() + workload->setup_deadline_ns,
       .store = workload->store,
@@ -485,6 +588,23 @@ static void fill_settings(struct run *run) {
 
 static bool is_ipv4_loopback(const struct address *address) {
   return address->storage.ss_family == AF_INET && address_is_loopback(address);
+}
+
+/* A loopback target is reached from as many addresses as the population needs; any other one from what was given. */
+static enum status choose_sources(struct run *run, struct err *err) {
+  struct address_ranges *sources = &run->plan.sources;
+  const struct address *to = &run->plan.run.address;
+  uint32_t clients = workload_online(&run->workload);
+  if (!run->workload.local_addresses) {
+    if (clients > CLIENT_SOURCE_PORTS && is_ipv4_loopback(to)) {
+      address_ranges_loopback(sources, (clients + CLIENT_SOURCE_PORTS - 1) / CLIENT_SOURCE_PORTS);
+    }
+    return STATUS_OK;
+  }
+  enum status status = address_ranges_parse(run->workload.local_addresses, sources, err);
+  if (status != STATUS_OK || sources->range[0].first.storage.ss_family == to->storage.ss_family) return status;
+  return err_set(err, STATUS_USAGE, "--local-addr %.80s: the server's address is of the other family (IPv4, IPv6)",
+      run->workload.local_addresses);
 }
 
 static enum status set_up(struct run *run, struct err *err) {
@@ -561,9 +681,9 @@ static enum status carry_out(struct run *run, struct err *err) {
   struct control *control = run->plan.shared.control;
   uint64_t now_ns = clock_now_ns();
   control->connect_deadline_ns = now_ns + run->workload.connect_deadline_ns;
-  run->plan.spread_sources =
-      workload_online(&run->workload) > CLIENT_SOURCE_PORTS && is_ipv4_loopback(&run->plan.run.address);
-  enum status status = fork_workers(run, err);
+  enum status status = choose_sources(run, err);
+  sample_memory(run, true);
+  if (status == STATUS_OK) status = fork_workers(run, err);
   if (status != STATUS_OK) return status;
   enter(run, RUN_CONNECT, now_ns, run->workload.connect_deadline_ns);
   run_phases(run);
@@ -585,7 +705,8 @@ static enum status execute(struct run *run, struct err *err) {
   struct plan *plan = &run->plan;
   rfc3339(clock_now_ns(), run->report->started_at, sizeof(run->report->started_at));
   raise_descriptor_limit();
-  fill_defaults(run);
+  enum status status = fill_defaults(run, err);
+  if (status != STATUS_OK) return status;
   run->report->workload = run->workload;
   run->report->code_text = run->options->driver->code_text;
   report_environment_read(&run->report->environment);
@@ -593,9 +714,10 @@ static enum status execute(struct run *run, struct err *err) {
   plan->driver = run->options->driver;
   plan->topology = topology_of(&run->workload);
   plan->answer = topology_answer(&plan->topology, plan->driver);
+  plan->closed = workload_is_closed(&run->workload);
   run->report->has_acks = plan->answer == ANSWER_ACK;
   plan->workers = run->workload.workers;
-  enum status status = allocate(run, err);
+  status = allocate(run, err);
   if (status == STATUS_OK) status = set_up(run, err);
   if (status != STATUS_OK) return status;
   status = plan_make(plan, err);

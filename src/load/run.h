@@ -7,6 +7,8 @@
 #include "driver/driver.h"
 #include "report/document.h"
 
+#include <sys/types.h>
+
 enum run_phase { RUN_SETUP, RUN_CONNECT, RUN_WARM_UP, RUN_MEASURE, RUN_GRACE, RUN_TEARDOWN };
 const char *run_phase_name(enum run_phase phase);
 
@@ -27,6 +29,7 @@ struct run_options {
   const char *api_url; /* or NULL */
   const char *app_key; /* or NULL */
   const char *secret;  /* or NULL */
+  pid_t server_pid;    /* of the embedded server, whose memory is reported; 0: none */
   /* 0: go on. 1: end the current phase early, skip to the grace, and still report. 2: give up at once. Set by a
    * signal handler. */
   const volatile int *interrupted;

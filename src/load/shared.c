@@ -4,10 +4,15 @@
 #include "base/shm.h"
 #include "load/client.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 
 #define PAGE 4096
+#define CLOSED_RATE_MAX 200e3     /* publishes a second that one host's closed loops are given room for */
+#define CLOSED_DELIVERIES_MAX 2e6 /* and deliveries */
+#define CLOSED_UNEVENNESS 4       /* how much faster than the others one sender may be */
+#define CLOSED_SEQUENCES_MIN 64
 
 static size_t whole_pages(size_t size) {
   return (size + PAGE - 1) / PAGE * PAGE;
@@ -34,12 +39,48 @@ uint32_t plan_seconds(const struct workload *workload) {
   return (uint32_t)((workload->duration_ns + NS_PER_SEC - 1) / NS_PER_SEC);
 }
 
+double plan_max_rate(const struct workload *workload) {
+  if (workload->max_rate_per_sec > 0) return workload->max_rate_per_sec;
+  struct topology topology = topology_of(workload);
+  uint32_t fan_out = topology_plan(&topology, 0).fan_out;
+  return fmin(CLOSED_RATE_MAX, CLOSED_DELIVERIES_MAX / (fan_out > 0 ? fan_out : 1));
+}
+
+/* Slots for a closed loop, whose rate nobody knows beforehand: as many publishes as are asked for, or room for each
+ * sender to be some times as fast as its share of the highest rate. */
+static uint64_t closed_slots(const struct workload *workload, uint64_t length_ns, uint64_t limit) {
+  if (limit > 0) return limit;
+  if (length_ns == 0) return 0;
+  uint32_t senders = topology_of(workload).senders;
+  double share = plan_max_rate(workload) * (double)length_ns / (double)NS_PER_SEC / senders;
+  return (uint64_t)fmax(ceil(share * CLOSED_UNEVENNESS), CLOSED_SEQUENCES_MIN) * senders;
+}
+
+enum status plan_schedule(
+    const struct workload *workload, enum traffic_phase phase, struct schedule *out, struct err *err) {
+  bool measure = phase == TRAFFIC_MEASURE;
+  uint64_t length_ns = measure ? workload->duration_ns : workload->warmup_ns;
+  uint64_t limit = measure ? workload_limit(workload) : 0;
+  if (workload_is_closed(workload)) {
+    *out = (struct schedule){.length_ns = length_ns, .slots = closed_slots(workload, length_ns, limit)};
+    if (out->slots <= SCHEDULE_SLOTS_MAX) return STATUS_OK;
+    return err_set(err, STATUS_USAGE, "room for more than %llu publishes in one phase: lower --max-rate or --duration",
+        (unsigned long long)SCHEDULE_SLOTS_MAX);
+  }
+  struct rate_segment segment[WORKLOAD_STEPS_MAX];
+  uint32_t segments = workload_segments(workload, segment);
+  if (!measure) {
+    double rate = workload_first_rate(workload);
+    segment[0] = (struct rate_segment){length_ns, rate, rate};
+    segments = 1;
+  }
+  struct schedule_plan plan = {workload->arrivals, segment, segments, workload->seed + (uint64_t)phase, limit};
+  return schedule_make(out, &plan, err);
+}
+
 static enum status make_schedules(struct plan *plan, struct err *err) {
-  const struct workload *workload = plan->workload;
-  const uint64_t length_ns[TRAFFIC_PHASES] = {workload->warmup_ns, workload->duration_ns};
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
-    enum status status = schedule_make(&plan->schedule[phase], workload->arrivals, workload->rate_per_sec,
-        length_ns[phase], workload->seed + (uint64_t)phase, err);
+    enum status status = plan_schedule(plan->workload, (enum traffic_phase)phase, &plan->schedule[phase], err);
     if (status != STATUS_OK) return status;
   }
   return STATUS_OK;
@@ -96,12 +137,17 @@ void plan_free(struct plan *plan) {
 enum status plan_memory_bytes(
     const struct workload *workload, const struct driver *driver, uint64_t *bytes, struct err *err) {
   struct topology topology = topology_of(workload);
-  double length_s = (double)(workload->warmup_ns + workload->duration_ns) / (double)NS_PER_SEC;
-  double publishes = length_s * workload->rate_per_sec;
-  if (publishes > (double)SCHEDULE_SLOTS_MAX) {
-    return err_set(err, STATUS_USAGE, "%.3g publishes in one run: lower --rate or --duration", publishes);
+  double warmup_s = (double)workload->warmup_ns / (double)NS_PER_SEC;
+  double publishes = warmup_s * workload_first_rate(workload);
+  publishes += workload_owed(workload, (double)workload->duration_ns / (double)NS_PER_SEC);
+  if (workload_is_closed(workload)) {
+    publishes = (double)closed_slots(workload, workload->warmup_ns, 0);
+    publishes += (double)closed_slots(workload, workload->duration_ns, workload_limit(workload));
   }
-  struct ledger_plan plan = topology_plan(&topology, (uint64_t)publishes + 1);
+  if (publishes > (double)SCHEDULE_SLOTS_MAX) {
+    return err_set(err, STATUS_USAGE, "%.3g publishes in one run: lower --rate, --max-rate or --duration", publishes);
+  }
+  struct ledger_plan plan = topology_plan(&topology, publishes > 0 ? (uint64_t)publishes + 1 : 0);
   uint64_t ledger = ledger_size(&plan);
   uint64_t clients = (uint64_t)workload_online(workload) * client_stride(driver);
   clients += (uint64_t)workload->clients * 256; /* id and token */

@@ -12,6 +12,7 @@
 #include "measure/ledger.h"
 #include "measure/series.h"
 #include "measure/tally.h"
+#include "net/address_range.h"
 #include "net/loop.h"
 #include "report/document.h"
 
@@ -48,8 +49,13 @@ struct worker_area {
   struct loop_stats live, measured;   /* measured: of the measure phase */
   uint64_t measured_ns, cpu_ns;       /* how long the worker saw the measure phase, and its CPU time in it */
   uint64_t rss_bytes;
+  uint64_t private_bytes, private_before_bytes;
+  struct report_storm storm;
   char tls[128];
   char error[256]; /* why the worker could not go on; "" when it could */
+  /* Of closed loops. */
+  _Atomic uint64_t done_ns;         /* when the last of its senders had its last answer; 0: not yet, or no limit */
+  _Atomic uint32_t out_of_capacity; /* a sender used up its slots before the time was over */
   struct histogram clock[REPORT_CLOCKS];
 };
 
@@ -68,15 +74,22 @@ struct plan {
   struct driver_run run;
   struct topology topology;
   enum answer answer;
+  bool closed; /* answers make publishes fall due, and not the schedules */
   struct schedule schedule[TRAFFIC_PHASES];
   struct shared shared;
   uint32_t workers;
-  bool spread_sources; /* more clients than one source address has ports for: use many loopback addresses */
+  struct address_ranges sources; /* client i connects from address i % count; count 0: as the kernel chooses */
 };
 
 /* Makes the schedules and the mapping; plan->workload, topology and workers are set. */
 enum status plan_make(struct plan *plan, struct err *err);
 void plan_free(struct plan *plan);
+
+/* The schedule of one phase; of a closed loop only its slots, which are room and not a promise. */
+enum status plan_schedule(
+    const struct workload *workload, enum traffic_phase phase, struct schedule *out, struct err *err);
+/* Publishes a second that the accounting of closed loops has room for. */
+double plan_max_rate(const struct workload *workload);
 
 /* How many workers a workload gets: as asked, else one per usable core and more where the descriptor limit asks. */
 uint32_t plan_workers(const struct workload *workload, uint64_t nofile);

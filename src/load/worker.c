@@ -4,6 +4,7 @@
 #include "net/tls.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 #define SPIN_SHARE 10                /* at most one tenth of the interval between two slots is spun away */
 #define OVERRUN_NS (100 * NS_PER_MS) /* how long after a phase its last slots may still be sent */
 #define GOOD_BYE_NS (300 * NS_PER_MS)
+/* Larger populations leave by RST alone: a good-bye makes the server close first, and keep a TIME_WAIT for each. */
+#define GOOD_BYE_CLIENTS 20000
 
 /* --- connect --- */
 
@@ -25,8 +28,17 @@ static bool connecting_is_over(const struct worker *worker) {
   return worker->started == worker->count && worker->in_progress == 0;
 }
 
+/* How many connects may have begun by now. */
+static uint32_t connects_due(const struct worker *worker) {
+  double per_sec = worker->plan->workload->connect_per_sec / worker->plan->workers;
+  if (per_sec <= 0) return worker->count;
+  double due = (double)(clock_now_ns() - worker->connecting_ns) / (double)NS_PER_SEC * per_sec + 1;
+  return due < worker->count ? (uint32_t)due : worker->count;
+}
+
 static void connect_more(struct worker *worker) {
-  while (worker->started < worker->count && worker->in_progress < worker->in_progress_max) {
+  uint32_t due = connects_due(worker);
+  while (worker->started < due && worker->in_progress < worker->in_progress_max) {
     client_connect(worker_client(worker, worker->started++));
   }
 }
@@ -54,6 +66,7 @@ static void turn(struct worker *worker) {
 }
 
 static void connect_all(struct worker *worker) {
+  worker->connecting_ns = clock_now_ns();
   while (stage_of(worker) == STAGE_CONNECT && !connecting_is_over(worker)) {
     if (clock_now_ns() >= worker->control->connect_deadline_ns) {
       give_up_connecting(worker);
@@ -85,7 +98,8 @@ static uint64_t slot_due_ns(const struct worker *worker) {
 
 static void start_pacing(struct worker *worker, uint32_t phase) {
   worker->phase = phase;
-  if (pacing_is_over(worker)) return;
+  worker->kicked = 0;
+  if (pacing_is_over(worker) || worker->plan->closed) return;
   pacer_start(&worker->pacer, &worker->plan->schedule[phase], worker->plan->topology.senders, worker->plan->workers,
       worker->number);
 }
@@ -117,9 +131,34 @@ static void pace(struct pacer_hook *hook, uint64_t now_ns) {
   }
 }
 
+/* Starts the closed loops of a phase; from then on answers keep them going. */
+static void kick(struct pacer_hook *hook, uint64_t now_ns) {
+  struct worker *worker = (struct worker *)((uint8_t *)hook - offsetof(struct worker, hook));
+  hook->due_ns = UINT64_MAX;
+  if (pacing_is_over(worker)) return;
+  hook->due_ns = worker->control->start_ns[worker->phase];
+  if (now_ns < hook->due_ns) return;
+  for (int i = 0; i < BURST && worker->kicked < worker->count; i++)
+    client_start_loop(worker_client(worker, worker->kicked++), (enum traffic_phase)worker->phase);
+  if (worker->kicked < worker->count) return;
+  start_pacing(worker, worker->phase + 1);
+  hook->due_ns = pacing_is_over(worker) ? UINT64_MAX : worker->control->start_ns[worker->phase];
+}
+
+static uint32_t own_senders(const struct worker *worker) {
+  uint32_t senders = worker->plan->topology.senders;
+  return senders > worker->number ? (senders - worker->number + worker->plan->workers - 1) / worker->plan->workers : 0;
+}
+
 /* Spinning makes slots exact but takes the core from whatever else runs on it. */
 static uint64_t spin_ns(const struct plan *plan) {
-  double interval_ns = (double)NS_PER_SEC / plan->workload->rate_per_sec * plan->workers;
+  struct rate_segment segment[WORKLOAD_STEPS_MAX];
+  uint32_t segments = workload_segments(plan->workload, segment);
+  double rate = 0;
+  for (uint32_t i = 0; i < segments; i++)
+    rate = fmax(rate, fmax(segment[i].from_per_sec, segment[i].to_per_sec));
+  if (plan->closed || rate <= 0) return 0;
+  double interval_ns = (double)NS_PER_SEC / rate * plan->workers;
   double spin = interval_ns / SPIN_SHARE;
   return spin > (double)SPIN_MAX_NS ? SPIN_MAX_NS : (uint64_t)spin;
 }
@@ -132,8 +171,10 @@ static void start_traffic(struct worker *worker) {
       ledger_established(worker->plan->shared.ledger[phase], client->index, worker->control->start_ns[phase]);
   }
   worker->ledgers_started = true;
+  worker->unfinished = own_senders(worker);
+  if (worker->unfinished == 0) worker->area->done_ns = worker->control->start_ns[TRAFFIC_MEASURE];
   start_pacing(worker, TRAFFIC_WARM_UP);
-  worker->hook = (struct pacer_hook){pace, 0};
+  worker->hook = (struct pacer_hook){worker->plan->closed ? kick : pace, 0};
   loop_set_pacer(worker->loop, &worker->hook, spin_ns(worker->plan));
 }
 
@@ -153,9 +194,23 @@ static uint64_t resident_bytes(void) {
   return got == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* Pages that this process changed, and so has for itself; what it inherited from its parent is not among them. */
+static uint64_t private_bytes(void) {
+  char line[128];
+  unsigned long long kib = 0;
+  FILE *file = fopen("/proc/self/smaps_rollup", "re");
+  if (!file) return 0;
+  while (fgets(line, sizeof(line), file)) {
+    if (sscanf(line, "Private_Dirty: %llu kB", &kib) == 1) break; /* NOLINT(cert-err34-c): the kernel's own numbers */
+  }
+  fclose(file);
+  return kib * 1024;
+}
+
 /* What a worker keeps between the edges of the phases. */
 struct window {
   bool started, ended, over;
+  bool stormed;
   uint64_t started_ns, cpu_ns;
   uint64_t bytes_sent; /* by the driver, up to the last edge */
 };
@@ -166,9 +221,20 @@ static void charge_bytes(struct worker *worker, struct window *window, enum traf
   window->bytes_sent = sent;
 }
 
+/* Every client loses its connection, as when a gateway or a network dies. */
+static void storm_if_due(struct worker *worker, struct window *window, uint64_t now_ns) {
+  const struct workload *workload = worker->plan->workload;
+  if (!workload->storm || window->stormed) return;
+  if (now_ns < worker->control->start_ns[TRAFFIC_MEASURE] + workload->storm_at_ns) return;
+  window->stormed = true;
+  for (uint32_t i = 0; i < worker->count; i++)
+    client_lose(worker_client(worker, i));
+}
+
 static void watch_edges(struct worker *worker, struct window *window) {
   uint64_t now_ns = clock_now_ns();
   struct worker_area *area = worker->area;
+  storm_if_due(worker, window, now_ns);
   if (!window->started && now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) {
     window->started = true;
     charge_bytes(worker, window, TRAFFIC_WARM_UP);
@@ -183,6 +249,7 @@ static void watch_edges(struct worker *worker, struct window *window) {
     area->measured_ns = now_ns - window->started_ns;
     area->cpu_ns = cpu_now_ns() - window->cpu_ns;
     area->rss_bytes = resident_bytes();
+    area->private_bytes = private_bytes();
   }
   if (!window->over && past_end && pacing_is_over(worker)) {
     window->over = true;
@@ -216,12 +283,13 @@ static void carry_traffic(struct worker *worker) {
 
 static void tear_down(struct worker *worker) {
   bool abort = stage_of(worker) == STAGE_ABORT;
+  bool good_bye = !abort && workload_online(worker->plan->workload) <= GOOD_BYE_CLIENTS;
   for (uint32_t i = 0; i < worker->started; i++)
-    client_settle(worker_client(worker, i), abort ? CAUSE_INTERRUPTED : CAUSE_NO_ANSWER, !abort);
+    client_settle(worker_client(worker, i), abort ? CAUSE_INTERRUPTED : CAUSE_NO_ANSWER, good_bye);
   set_state(worker, WORKER_ENDED);
   /* Nothing is counted any more; the good-byes get a moment to leave. */
-  uint64_t until_ns = clock_now_ns() + (abort ? 0 : GOOD_BYE_NS);
-  bool waiting = !abort;
+  uint64_t until_ns = clock_now_ns() + GOOD_BYE_NS;
+  bool waiting = good_bye;
   while (waiting && clock_now_ns() < until_ns) {
     loop_turn(worker->loop, clock_now_ns() + IDLE_TURN_NS);
     waiting = false;
@@ -263,6 +331,7 @@ static enum status open_worker(struct worker *worker, struct err *err) {
   uint32_t share = plan->workload->connect_concurrency / plan->workers;
   worker->in_progress_max = share > 0 ? share : 1;
   rng_seed(&worker->rng, plan->workload->seed + 1000 + worker->number);
+  worker->area->private_before_bytes = private_bytes();
   return STATUS_OK;
 }
 

@@ -19,11 +19,15 @@ struct worker {
   uint32_t started;     /* clients whose connect was started */
   uint32_t in_progress; /* of them not yet decided */
   uint32_t in_progress_max;
+  uint64_t connecting_ns; /* when connecting began */
   bool ledgers_started;
   struct rng rng;
   struct pacer_hook hook;
   struct pacer pacer;
   uint32_t phase; /* enum traffic_phase that is being paced; TRAFFIC_PHASES: none any more */
+  /* Of closed loops. */
+  uint32_t kicked;     /* clients that were started in the phase */
+  uint32_t unfinished; /* senders that still have something to send or to await, where a number ends the phase */
 };
 
 static inline struct load_client *worker_client(const struct worker *worker, uint32_t local) {

@@ -286,6 +286,20 @@ static bool could_hear(const struct ledger *ledger, uint32_t recipient, uint64_t
   }
 }
 
+/* Between two hearings. */
+static bool was_away(const struct ledger *ledger, uint32_t recipient, uint64_t written_ns) {
+  const struct hearing *hearing = &ledger->hearings[recipient];
+  bool before = false, after = false;
+  for (;;) {
+    uint64_t from = load(&hearing->from_ns);
+    before |= from && from <= written_ns;
+    after |= from > written_ns;
+    uint64_t earlier = load(&hearing->earlier);
+    if (earlier == 0) return before && after;
+    hearing = &ledger->pool[earlier - 1];
+  }
+}
+
 /* One publish as the settlement sees it. */
 struct publish {
   uint64_t slot;
@@ -310,6 +324,7 @@ static struct publish publish_of(const struct ledger *ledger, uint64_t slot, boo
 /* What is known of one recipient of a publish. */
 struct pair {
   bool addressed, seen, expected;
+  bool recovered; /* came all the same to a recipient that was away */
 };
 
 static struct pair pair_of(const struct ledger *ledger, const struct publish *publish, uint32_t i) {
@@ -320,6 +335,7 @@ static struct pair pair_of(const struct ledger *ledger, const struct publish *pu
   pair.addressed = true;
   pair.seen = was_seen(ledger, &place);
   pair.expected = publish->counts && could_hear(ledger, recipient, publish->written_ns);
+  pair.recovered = pair.seen && publish->counts && !pair.expected && was_away(ledger, recipient, publish->written_ns);
   return pair;
 }
 
@@ -342,6 +358,8 @@ void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tal
       if (pair.expected) {
         expected++;
         observed += pair.seen;
+      } else if (pair.recovered) {
+        tally->deliveries.recovered++;
       } else if (pair.seen && !publish.counts && publish.state != NEVER_SENT) {
         tally->deliveries.unacked_delivered++;
       } else if (pair.seen) {

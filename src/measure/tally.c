@@ -25,6 +25,13 @@ void codes_merge(struct codes *into, const struct codes *from) {
   into->others += from->others;
 }
 
+uint64_t codes_count(const struct codes *codes, int32_t code) {
+  for (uint32_t i = 0; i < codes->used; i++) {
+    if (codes->entry[i].code == code) return codes->entry[i].count;
+  }
+  return 0;
+}
+
 uint64_t codes_total(const struct codes *codes) {
   uint64_t total = codes->others;
   for (uint32_t i = 0; i < codes->used; i++)
@@ -94,6 +101,7 @@ void tally_merge(struct tally *into, const struct tally *from) {
   into->deliveries.unexpected += from->deliveries.unexpected;
   into->deliveries.late += from->deliveries.late;
   into->deliveries.unacked_delivered += from->deliveries.unacked_delivered;
+  into->deliveries.recovered += from->deliveries.recovered;
 
   into->bytes_sent += from->bytes_sent;
   into->bytes_received += from->bytes_received;
@@ -157,7 +165,8 @@ static enum status check_deliveries(const struct tally *tally, bool has_acks, st
         tally->deliveries.expected, has_acks ? "acked" : "attempted");
   }
   /* Late and reordered are known before it is known whether the publish was acked. */
-  uint64_t came = tally->deliveries.observed + tally->deliveries.unacked_delivered + tally->deliveries.unexpected;
+  uint64_t came = tally->deliveries.observed + tally->deliveries.unacked_delivered + tally->deliveries.unexpected +
+                  tally->deliveries.recovered;
   if (tally->deliveries.late > came || tally->deliveries.reordered > came) {
     return err_set(err, STATUS_PROTOCOL,
         "accounting identity broken (a bug in muster): deliveries late %" PRIu64 " or reordered %" PRIu64

@@ -22,6 +22,7 @@ struct codes {
 
 void codes_add(struct codes *codes, int32_t code, uint64_t count);
 void codes_merge(struct codes *into, const struct codes *from);
+uint64_t codes_count(const struct codes *codes, int32_t code);
 uint64_t codes_total(const struct codes *codes);
 
 /* What muster itself saw go wrong; never a server's code. */
@@ -58,7 +59,7 @@ struct tally {
   } publishes;
   struct {
     uint64_t expected, observed, lost; /* filled by ledger_settle */
-    uint64_t duplicate, reordered, corrupt, unexpected, late, unacked_delivered;
+    uint64_t duplicate, reordered, corrupt, unexpected, late, unacked_delivered, recovered;
   } deliveries;
   uint64_t bytes_sent, bytes_received;
 };

@@ -7,6 +7,7 @@ static const char *const clock_names[REPORT_CLOCKS] = {
     [CLOCK_CONNECT_TCP] = "connect_tcp",
     [CLOCK_CONNECT_TLS] = "connect_tls",
     [CLOCK_CONNECT_PROTOCOL] = "connect_protocol",
+    [CLOCK_RECOVER] = "recover",
     [CLOCK_ACK] = "ack",
     [CLOCK_ACK_SERVICE] = "ack_service",
     [CLOCK_DELIVERY] = "delivery",
@@ -33,6 +34,16 @@ double report_asked_rate(const struct report *report) {
   bool is_flat = workload->steps == 0 && workload->ramp_to_per_sec <= 0;
   if (is_flat || length_s <= 0) return workload_first_rate(workload);
   return workload_owed(workload, length_s) / length_s;
+}
+
+void report_storm_merge(struct report_storm *into, const struct report_storm *from) {
+  into->lost += from->lost;
+  into->attempts += from->attempts;
+  into->returned += from->returned;
+  codes_merge(&into->failed, &from->failed);
+  bool earlier = from->first_lost_ns > 0 && (into->first_lost_ns == 0 || from->first_lost_ns < into->first_lost_ns);
+  if (earlier) into->first_lost_ns = from->first_lost_ns;
+  if (from->last_returned_ns > into->last_returned_ns) into->last_returned_ns = from->last_returned_ns;
 }
 
 void report_free(struct report *report) {

@@ -21,6 +21,7 @@ enum report_clock {
   CLOCK_CONNECT_TCP,
   CLOCK_CONNECT_TLS,
   CLOCK_CONNECT_PROTOCOL,
+  CLOCK_RECOVER,
   CLOCK_ACK,
   CLOCK_ACK_SERVICE,
   CLOCK_DELIVERY,
@@ -68,7 +69,22 @@ struct report_worker {
   double cpu_share;  /* CPU seconds per second of the measure phase */
   uint64_t clock_gaps, clock_gap_ns, longest_gap_ns;
   uint64_t rss_bytes;
+  uint64_t private_bytes, private_before_bytes; /* changed pages: while holding, and before the first connection */
   bool died;
+};
+
+/* What clients that lost their connection went through (docs/counters.md, storm). */
+struct report_storm {
+  uint64_t lost, attempts, returned;
+  struct codes failed;                       /* of the attempts */
+  uint64_t first_lost_ns, last_returned_ns; /* CLOCK_MONOTONIC; 0: none */
+};
+void report_storm_merge(struct report_storm *into, const struct report_storm *from);
+
+/* Memory before the first connection and at the end of the measure phase; 0: not known. */
+struct report_memory {
+  uint64_t kernel_before_bytes, kernel_held_bytes; /* slab of the whole machine, other programs' included */
+  uint64_t server_before_bytes, server_held_bytes; /* private pages of the embedded server */
 };
 
 /* What ended the measure phase. */
@@ -125,6 +141,8 @@ struct report {
   struct histogram *clock[REPORT_CLOCKS]; /* owned; NULL: this run does not have that clock */
   struct report_second *second;           /* owned */
   uint32_t seconds;
+  struct report_storm storm;
+  struct report_memory memory;
   struct report_worker *worker; /* owned */
   uint32_t workers;
   const char *(*code_text)(int32_t code); /* text for a server's code, or NULL */

@@ -142,6 +142,9 @@ static void write_workload(struct json_writer *w, const struct workload *l) {
   json_put_uint(w, "payload_bytes", l->payload_bytes);
   json_put_uint(w, "connect_concurrency", l->connect_concurrency);
   json_put_uint(w, "setup_concurrency", l->setup_concurrency);
+  json_put_double(w, "connect_per_second", l->connect_per_sec);
+  json_put_double(w, "keep_alive_s", seconds(l->keep_alive_ns));
+  json_put_text(w, "local_addresses", l->local_addresses);
   json_put_uint(w, "workers", l->workers);
   json_put_text(w, "seed", seed);
   json_put_bool(w, "store_messages", l->store);
@@ -272,6 +275,7 @@ static void write_deliveries(struct json_writer *w, const struct tally *t) {
   json_put_uint(w, "unexpected", t->deliveries.unexpected);
   json_put_uint(w, "late", t->deliveries.late);
   json_put_uint(w, "unacked_delivered", t->deliveries.unacked_delivered);
+  json_put_uint(w, "recovered", t->deliveries.recovered);
   json_close_object(w);
 }
 
@@ -436,10 +440,64 @@ static void write_workers(struct json_writer *w, const struct report *r) {
     json_put_uint(w, "clock_gap_ns", worker->clock_gap_ns);
     json_put_uint(w, "longest_gap_ns", worker->longest_gap_ns);
     json_put_uint(w, "rss_bytes", worker->rss_bytes);
+    json_put_uint(w, "private_bytes", worker->private_bytes);
     json_put_bool(w, "died", worker->died);
     json_close_object(w);
   }
   json_close_array(w);
+}
+
+static void write_storm(struct json_writer *w, const struct report *r) {
+  const struct report_storm *storm = &r->storm;
+  const struct workload *l = &r->workload;
+  if (!l->storm) {
+    json_put_null(w, "storm");
+    return;
+  }
+  bool returned = storm->last_returned_ns > storm->first_lost_ns;
+  json_open_object(w, "storm");
+  json_put_double(w, "at_s", seconds(l->storm_at_ns));
+  json_put_double(w, "backoff_first_s", seconds(l->backoff_first_ns));
+  json_put_double(w, "backoff_max_s", seconds(l->backoff_max_ns));
+  json_put_double(w, "backoff_jitter", l->backoff_jitter);
+  json_put_uint(w, "lost", storm->lost);
+  json_put_uint(w, "returned", storm->returned);
+  json_put_uint(w, "attempts", storm->attempts);
+  write_codes(w, "failed", &storm->failed, r);
+  if (returned && storm->returned == storm->lost) {
+    json_put_double(w, "all_back_s", seconds(storm->last_returned_ns - storm->first_lost_ns));
+  } else {
+    json_put_null(w, "all_back_s");
+  }
+  json_close_object(w);
+}
+
+static void write_memory_growth(
+    struct json_writer *w, const char *key, uint64_t before, uint64_t held, uint64_t connections) {
+  json_open_object(w, key);
+  json_put_uint(w, "before_bytes", before);
+  json_put_uint(w, "held_bytes", held);
+  if (before > 0 && held > before && connections > 0) {
+    json_put_double(w, "per_connection_bytes", (double)(held - before) / (double)connections);
+  } else {
+    json_put_null(w, "per_connection_bytes");
+  }
+  json_close_object(w);
+}
+
+/* Of the measure phase's end against the moment before the first connection. */
+static void write_memory(struct json_writer *w, const struct report *r) {
+  uint64_t connections = r->measure.connections.established;
+  uint64_t before = 0, held = 0;
+  for (uint32_t i = 0; i < r->workers; i++) {
+    before += r->worker[i].private_before_bytes;
+    held += r->worker[i].private_bytes;
+  }
+  json_open_object(w, "memory");
+  write_memory_growth(w, "generator", before, held, connections);
+  write_memory_growth(w, "server", r->memory.server_before_bytes, r->memory.server_held_bytes, connections);
+  write_memory_growth(w, "kernel_slab", r->memory.kernel_before_bytes, r->memory.kernel_held_bytes, connections);
+  json_close_object(w);
 }
 
 /* What must be equal before two reports may be compared. */
@@ -501,6 +559,8 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_latencies(w, report);
   write_warmup(w, report);
   write_series(w, report);
+  write_storm(w, report);
+  write_memory(w, report);
   write_workers(w, report);
   write_comparability(w, report);
   write_limitations(w, report);

@@ -135,6 +135,7 @@ static void judge_achieved(struct report *report) {
     return;
   }
   double attempted = (double)t->publishes.attempted + 1; /* one of slack for the edge of the window */
+  if (report->workload.storm) attempted += (double)codes_count(&t->publishes.unsent, CAUSE_NOT_CONNECTED);
   double asked = report_asked_rate(report);
   if (attempted < owed(report) * VERDICT_ACHIEVED_SHARE) {
     report_blame(report, BLAME_SERVER,
@@ -153,6 +154,17 @@ static void judge_publishes(struct report *report) {
   if (report->has_acks && t->publishes.acked == 0) {
     report_blame(report, BLAME_SERVER, "none of %llu attempted publishes was acked: see the errors by code",
         (unsigned long long)t->publishes.attempted);
+  }
+}
+
+static void judge_storm(struct report *report) {
+  const struct report_storm *storm = &report->storm;
+  if (report->workload.storm && storm->lost == 0) {
+    report_blame(report, BLAME_RUN, "no client lost its connection: the storm did not come");
+  }
+  if (storm->returned < storm->lost) {
+    report_blame(report, BLAME_SERVER, "%llu of %llu lost connections did not come back: see storm",
+        (unsigned long long)(storm->lost - storm->returned), (unsigned long long)storm->lost);
   }
 }
 
@@ -175,6 +187,7 @@ void report_judge(struct report *report) {
   judge_identities(report);
   judge_connections(report);
   judge_generator(report);
-  judge_publishes(report);
+  if (report->workload.topology != TOPOLOGY_HOLD) judge_publishes(report);
+  judge_storm(report);
   judge_clocks(report);
 }

@@ -257,6 +257,16 @@ static bool model_hears(const struct model *m, uint32_t r, uint64_t written) {
   return false;
 }
 
+/* Between two of its hearings. */
+static bool model_away(const struct model *m, uint32_t r, uint64_t written) {
+  bool before = false, after = false;
+  for (uint32_t i = 0; i < m->hearing_count[r]; i++) {
+    if (m->hearings[r][i].from <= written) before = true;
+    if (m->hearings[r][i].from > written) after = true;
+  }
+  return before && after;
+}
+
 static void model_settle(
     const struct model *m, bool has_acks, struct tally *tally, struct histogram *first, struct histogram *complete) {
   for (uint64_t slot = 0; slot < m->plan->slots; slot++) {
@@ -272,6 +282,8 @@ static void model_settle(
       if (addressed && counts && model_hears(m, r, p->written)) {
         expected++;
         observed += pair->seen;
+      } else if (pair->seen && addressed && counts && model_away(m, r, p->written)) {
+        tally->deliveries.recovered++;
       } else if (pair->seen) {
         *(counts || p->state == 0 ? &tally->deliveries.unexpected : &tally->deliveries.unacked_delivered) += 1;
       }
