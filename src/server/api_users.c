@@ -106,10 +106,14 @@ static int32_t do_online(struct core *core, void *argument) {
   return JUGGLE_OK;
 }
 
+#define STATUS_IDS_MAX 10000
+
 static void online_status(struct api_call *call) {
   struct list_call it = {.call = call};
   if (!api_texts(call->body, "user_ids", &it.items, &it.count) || it.count == 0) {
     call->code = JUGGLE_API_NO_PARAMETER;
+  } else if (it.count > STATUS_IDS_MAX) {
+    call->code = JUGGLE_API_BAD_PARAMETER;
   } else {
     api_on_core(call, do_online, &it);
   }

@@ -116,6 +116,31 @@ static void bodies_are_checked(void **state) {
   free(large);
 }
 
+/* {"user_ids":[text,text,...]}, owned by the caller. */
+static char *many_texts(size_t count, const char *text) {
+  size_t each = strlen(text) + 3;
+  char *body = malloc(64 + count * each);
+  char *at = body + sprintf(body, "{\"user_ids\":[");
+  for (size_t i = 0; i < count; i++)
+    at += sprintf(at, "\"%s\",", text);
+  strcpy(at - 1, "]}");
+  return body;
+}
+
+/* Each value costs the server memory and time, of which a body of the size allowed could ask too much. */
+static void bodies_with_too_many_values_are_refused(void **state) {
+  (void)state;
+  char *body = many_texts(70000, "u");
+  post_expect("/apigateway/users/onlinestatus/query", body, 400, 10007);
+  free(body);
+  body = many_texts(10001, "u");
+  post_expect("/apigateway/users/onlinestatus/query", body, 200, 10011);
+  free(body);
+  body = many_texts(10000, "u,[{\\\",");
+  post_expect("/apigateway/users/onlinestatus/query", body, 200, 0);
+  free(body);
+}
+
 static void root_needs_no_signature(void **state) {
   (void)state;
   int status;
@@ -336,6 +361,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(headers_are_checked_in_order, start, stop),
       cmocka_unit_test_setup_teardown(bodies_are_checked, start, stop),
+      cmocka_unit_test_setup_teardown(bodies_with_too_many_values_are_refused, start, stop),
       cmocka_unit_test_setup_teardown(root_needs_no_signature, start, stop),
       cmocka_unit_test_setup_teardown(users_are_kept, start, stop),
       cmocka_unit_test_setup_teardown(users_come_in_batches, start, stop),
