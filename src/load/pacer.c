@@ -5,12 +5,29 @@
 #include <math.h>
 #include <stdlib.h>
 
-static uint64_t constant_offset_ns(double rate_per_sec, uint64_t slot) {
-  return (uint64_t)((long double)slot * (long double)NS_PER_SEC / (long double)rate_per_sec);
+/* The time into a segment at which `owed` more are owed: from + slope * t / 2 = owed / t, solved without cancellation.
+ */
+static long double time_in_segment(const struct schedule_segment *segment, long double owed) {
+  long double from = segment->from_per_sec;
+  if (segment->from_per_sec == segment->to_per_sec) return owed * (long double)NS_PER_SEC / from;
+  long double slope = (segment->to_per_sec - from) * (long double)NS_PER_SEC / (long double)segment->length_ns;
+  long double square = from * from + 2 * slope * owed;
+  if (square < 0) return INFINITY; /* a falling rate never gets there */
+  return 2 * owed / (from + sqrtl(square)) * (long double)NS_PER_SEC;
 }
 
-static double gap_ns(const struct schedule *schedule, struct rng *rng) {
-  return -log(1 - rng_double(rng)) / schedule->rate_per_sec * (double)NS_PER_SEC;
+static uint64_t due_ns(const struct schedule *schedule, long double owed) {
+  uint32_t i = 0;
+  while (i + 1 < schedule->segments && owed >= schedule->segment[i + 1].owed)
+    i++;
+  const struct schedule_segment *segment = &schedule->segment[i];
+  long double ns = segment->start_ns + time_in_segment(segment, owed - segment->owed);
+  return ns < 9e18L ? (uint64_t)ns : UINT64_MAX;
+}
+
+/* A random gap of mean 1. */
+static double gap(struct rng *rng) {
+  return -log(1 - rng_double(rng));
 }
 
 static enum status too_many(struct err *err) {
@@ -18,17 +35,31 @@ static enum status too_many(struct err *err) {
       (unsigned long long)SCHEDULE_SLOTS_MAX);
 }
 
-static void make_constant(struct schedule *schedule) {
-  long double exact = (long double)schedule->length_ns * (long double)schedule->rate_per_sec / (long double)NS_PER_SEC;
-  uint64_t slots = (uint64_t)exact;
-  while (slots > 0 && constant_offset_ns(schedule->rate_per_sec, slots - 1) >= schedule->length_ns)
+/* Returns what all segments owe together. */
+static long double lay_segments(struct schedule *schedule, const struct schedule_plan *plan) {
+  long double owed = 0;
+  schedule->segments = plan->segments;
+  for (uint32_t i = 0; i < plan->segments; i++) {
+    const struct rate_segment *from = &plan->segment[i];
+    schedule->segment[i] = (struct schedule_segment){
+        from->from_per_sec, from->to_per_sec, from->length_ns, (long double)schedule->length_ns, owed};
+    long double mean_per_sec = ((long double)from->from_per_sec + (long double)from->to_per_sec) / 2;
+    owed += (long double)from->length_ns * mean_per_sec / (long double)NS_PER_SEC;
+    schedule->length_ns += from->length_ns;
+  }
+  return owed;
+}
+
+static void make_constant(struct schedule *schedule, long double owed) {
+  uint64_t slots = (uint64_t)owed;
+  while (slots > 0 && due_ns(schedule, (long double)(slots - 1)) >= schedule->length_ns)
     slots--;
-  while (constant_offset_ns(schedule->rate_per_sec, slots) < schedule->length_ns)
+  while (due_ns(schedule, (long double)slots) < schedule->length_ns)
     slots++;
   schedule->slots = slots;
 }
 
-static bool keep_checkpoint(struct schedule *schedule, uint64_t *room, const struct rng *rng, double offset_ns) {
+static bool keep_checkpoint(struct schedule *schedule, uint64_t *room, const struct rng *rng, double owed) {
   uint64_t at = schedule->slots / SCHEDULE_CHECKPOINT_SLOTS;
   if (at >= *room) {
     uint64_t wider = *room ? *room * 2 : 64;
@@ -37,36 +68,51 @@ static bool keep_checkpoint(struct schedule *schedule, uint64_t *room, const str
     schedule->checkpoint = checkpoint;
     *room = wider;
   }
-  schedule->checkpoint[at] = (struct schedule_checkpoint){*rng, offset_ns};
+  schedule->checkpoint[at] = (struct schedule_checkpoint){*rng, owed};
   return true;
 }
 
-static enum status make_poisson(struct schedule *schedule, uint64_t seed, struct err *err) {
+/* A slot more than slots_max is made where there is one: its time is where the schedule ends. */
+static enum status make_poisson(struct schedule *schedule, const struct schedule_plan *plan, struct err *err) {
   struct rng rng;
   uint64_t room = 0;
-  rng_seed(&rng, seed);
-  double offset_ns = gap_ns(schedule, &rng);
-  while ((uint64_t)offset_ns < schedule->length_ns) {
+  rng_seed(&rng, plan->seed);
+  double owed = gap(&rng);
+  while (due_ns(schedule, owed) < schedule->length_ns) {
+    if (plan->slots_max > 0 && schedule->slots > plan->slots_max) return STATUS_OK;
     if (schedule->slots == SCHEDULE_SLOTS_MAX) return too_many(err);
-    if (schedule->slots % SCHEDULE_CHECKPOINT_SLOTS == 0 && !keep_checkpoint(schedule, &room, &rng, offset_ns)) {
+    if (schedule->slots % SCHEDULE_CHECKPOINT_SLOTS == 0 && !keep_checkpoint(schedule, &room, &rng, owed)) {
       return err_set(err, STATUS_MEMORY, "out of memory for the schedule: lower --rate or --duration");
     }
     schedule->slots++;
-    offset_ns += gap_ns(schedule, &rng);
+    owed += gap(&rng);
   }
   return STATUS_OK;
 }
 
-enum status schedule_make(struct schedule *out, enum arrivals arrivals, double rate_per_sec, uint64_t length_ns,
-    uint64_t seed, struct err *err) {
-  *out = (struct schedule){.arrivals = arrivals, .rate_per_sec = rate_per_sec, .length_ns = length_ns};
-  if (length_ns == 0) return STATUS_OK;
-  if ((double)length_ns / (double)NS_PER_SEC * rate_per_sec > (double)SCHEDULE_SLOTS_MAX) return too_many(err);
-  if (arrivals == ARRIVALS_CONSTANT) {
-    make_constant(out);
+/* The schedule ends where its next slot would fall due. */
+static void cut(struct schedule *schedule, uint64_t slots_max) {
+  if (slots_max == 0 || schedule->slots < slots_max) return;
+  if (schedule->slots > slots_max) schedule->length_ns = schedule_offset_ns(schedule, slots_max);
+  schedule->slots = slots_max;
+}
+
+enum status schedule_make(struct schedule *out, const struct schedule_plan *plan, struct err *err) {
+  *out = (struct schedule){.arrivals = plan->arrivals};
+  long double owed = lay_segments(out, plan);
+  if (out->length_ns == 0 || owed <= 0) {
+    out->segments = 0;
     return STATUS_OK;
   }
-  enum status status = make_poisson(out, seed, err);
+  bool bounded = plan->slots_max > 0 && plan->slots_max < SCHEDULE_SLOTS_MAX;
+  if (owed > (long double)SCHEDULE_SLOTS_MAX && !bounded) return too_many(err);
+  enum status status = STATUS_OK;
+  if (plan->arrivals == ARRIVALS_CONSTANT) {
+    make_constant(out, owed);
+  } else {
+    status = make_poisson(out, plan, err);
+  }
+  if (status == STATUS_OK) cut(out, plan->slots_max);
   if (status != STATUS_OK) schedule_free(out);
   return status;
 }
@@ -78,11 +124,11 @@ void schedule_free(struct schedule *schedule) {
 }
 
 uint64_t schedule_offset_ns(const struct schedule *schedule, uint64_t slot) {
-  if (schedule->arrivals == ARRIVALS_CONSTANT) return constant_offset_ns(schedule->rate_per_sec, slot);
+  if (schedule->arrivals == ARRIVALS_CONSTANT) return due_ns(schedule, (long double)slot);
   struct schedule_checkpoint from = schedule->checkpoint[slot / SCHEDULE_CHECKPOINT_SLOTS];
   for (uint64_t i = slot % SCHEDULE_CHECKPOINT_SLOTS; i > 0; i--)
-    from.offset_ns += gap_ns(schedule, &from.rng);
-  return (uint64_t)from.offset_ns;
+    from.owed += gap(&from.rng);
+  return due_ns(schedule, from.owed);
 }
 
 static bool is_mine(const struct pacer *pacer) {
@@ -97,15 +143,15 @@ static void find_mine(struct pacer *pacer) {
       pacer->sender = 0;
       pacer->sequence++;
     }
-    if (schedule->arrivals == ARRIVALS_POISSON) pacer->poisson_ns += gap_ns(schedule, &pacer->rng);
+    if (schedule->arrivals == ARRIVALS_POISSON) pacer->owed += gap(&pacer->rng);
   }
   if (pacer->slot >= schedule->slots) {
     pacer->slot = schedule->slots;
     pacer->offset_ns = UINT64_MAX;
     return;
   }
-  pacer->offset_ns = schedule->arrivals == ARRIVALS_POISSON ? (uint64_t)pacer->poisson_ns
-                                                            : constant_offset_ns(schedule->rate_per_sec, pacer->slot);
+  bool poisson = schedule->arrivals == ARRIVALS_POISSON;
+  pacer->offset_ns = due_ns(schedule, poisson ? pacer->owed : (long double)pacer->slot);
 }
 
 void pacer_start(
@@ -118,7 +164,7 @@ void pacer_start(
   }
   if (schedule->arrivals == ARRIVALS_POISSON) {
     pacer->rng = schedule->checkpoint[0].rng;
-    pacer->poisson_ns = schedule->checkpoint[0].offset_ns;
+    pacer->owed = schedule->checkpoint[0].owed;
   }
   find_mine(pacer);
 }
@@ -130,6 +176,6 @@ void pacer_next(struct pacer *pacer) {
     pacer->sender = 0;
     pacer->sequence++;
   }
-  if (pacer->schedule->arrivals == ARRIVALS_POISSON) pacer->poisson_ns += gap_ns(pacer->schedule, &pacer->rng);
+  if (pacer->schedule->arrivals == ARRIVALS_POISSON) pacer->owed += gap(&pacer->rng);
   find_mine(pacer);
 }

@@ -9,10 +9,16 @@
 
 #include <cmocka.h>
 
-static struct schedule make(enum arrivals arrivals, double rate, uint64_t length_ns, uint64_t seed) {
+static struct schedule make_of(const struct schedule_plan *plan) {
   struct schedule schedule;
-  assert_int_equal(schedule_make(&schedule, arrivals, rate, length_ns, seed, NULL), STATUS_OK);
+  assert_int_equal(schedule_make(&schedule, plan, NULL), STATUS_OK);
   return schedule;
+}
+
+static struct schedule make(enum arrivals arrivals, double rate, uint64_t length_ns, uint64_t seed) {
+  struct rate_segment flat = {length_ns, rate, rate};
+  struct schedule_plan plan = {.arrivals = arrivals, .segment = &flat, .segments = 1, .seed = seed};
+  return make_of(&plan);
 }
 
 static void test_constant_counts_are_exact(void **state) {
@@ -150,8 +156,116 @@ static void test_refuses_endless_schedules(void **state) {
   (void)state;
   struct schedule schedule;
   struct err err;
-  assert_int_equal(schedule_make(&schedule, ARRIVALS_CONSTANT, 1e9, 3600 * NS_PER_SEC, 1, &err), STATUS_USAGE);
-  assert_int_equal(schedule_make(&schedule, ARRIVALS_POISSON, 1e9, 3600 * NS_PER_SEC, 1, &err), STATUS_USAGE);
+  struct rate_segment flat = {3600 * NS_PER_SEC, 1e9, 1e9};
+  struct schedule_plan plan = {.arrivals = ARRIVALS_CONSTANT, .segment = &flat, .segments = 1, .seed = 1};
+  assert_int_equal(schedule_make(&schedule, &plan, &err), STATUS_USAGE);
+  plan.arrivals = ARRIVALS_POISSON;
+  assert_int_equal(schedule_make(&schedule, &plan, &err), STATUS_USAGE);
+}
+
+/* Slots that fall due in [from, to). */
+static uint64_t count_between(const struct schedule *schedule, uint64_t from_ns, uint64_t to_ns) {
+  uint64_t count = 0;
+  for (uint64_t slot = 0; slot < schedule->slots; slot++) {
+    uint64_t offset_ns = schedule_offset_ns(schedule, slot);
+    count += offset_ns >= from_ns && offset_ns < to_ns;
+  }
+  return count;
+}
+
+static void test_steps_hold_their_rates(void **state) {
+  (void)state;
+  const struct rate_segment steps[] = {
+      {NS_PER_SEC, 1000, 1000}, {2 * NS_PER_SEC, 250, 250}, {500 * NS_PER_MS, 4000, 4000}};
+  struct schedule_plan plan = {.arrivals = ARRIVALS_CONSTANT, .segment = steps, .segments = 3};
+  struct schedule schedule = make_of(&plan);
+  assert_int_equal(schedule.length_ns, 3500 * NS_PER_MS);
+  assert_int_equal(schedule.slots, 1000 + 500 + 2000);
+  assert_int_equal(count_between(&schedule, 0, NS_PER_SEC), 1000);
+  assert_int_equal(count_between(&schedule, NS_PER_SEC, 3 * NS_PER_SEC), 500);
+  assert_int_equal(schedule_offset_ns(&schedule, 1), NS_PER_MS);
+  assert_int_equal(schedule_offset_ns(&schedule, 1001), NS_PER_SEC + 4 * NS_PER_MS);
+  schedule_free(&schedule);
+}
+
+/* The integral of the rate says how many are due by any moment. */
+static void check_ramp(double from, double to) {
+  struct rate_segment ramp = {10 * NS_PER_SEC, from, to};
+  struct schedule_plan plan = {.arrivals = ARRIVALS_CONSTANT, .segment = &ramp, .segments = 1};
+  struct schedule schedule = make_of(&plan);
+  assert_true(fabs((double)schedule.slots - (from + to) * 5) <= 1);
+  for (uint64_t second = 1; second <= 10; second++) {
+    double t = (double)second;
+    double owed = from * t + (to - from) / 10 * t * t / 2;
+    assert_true(fabs((double)count_between(&schedule, 0, second * NS_PER_SEC) - owed) <= 1);
+  }
+  uint64_t before_ns = 0;
+  for (uint64_t slot = 1; slot < schedule.slots; slot++) {
+    uint64_t offset_ns = schedule_offset_ns(&schedule, slot);
+    assert_true(offset_ns > before_ns);
+    before_ns = offset_ns;
+  }
+  schedule_free(&schedule);
+}
+
+static void test_ramps_rise_and_fall(void **state) {
+  (void)state;
+  check_ramp(10, 1000);
+  check_ramp(1000, 10);
+  check_ramp(500, 500.001);
+}
+
+static void test_poisson_follows_the_rate(void **state) {
+  (void)state;
+  const struct rate_segment steps[] = {{10 * NS_PER_SEC, 1000, 1000}, {10 * NS_PER_SEC, 100, 2000}};
+  struct schedule_plan plan = {.arrivals = ARRIVALS_POISSON, .segment = steps, .segments = 2, .seed = 3};
+  struct schedule schedule = make_of(&plan);
+  double first = (double)count_between(&schedule, 0, 10 * NS_PER_SEC);
+  double second = (double)count_between(&schedule, 10 * NS_PER_SEC, 20 * NS_PER_SEC);
+  assert_true(fabs(first - 10000) < 5 * sqrt(10000));
+  assert_true(fabs(second - 10500) < 5 * sqrt(10500));
+  struct pacer pacer;
+  pacer_start(&pacer, &schedule, 7, 1, 0);
+  for (; pacer.slot < schedule.slots; pacer_next(&pacer))
+    assert_int_equal(pacer.offset_ns, schedule_offset_ns(&schedule, pacer.slot));
+  schedule_free(&schedule);
+}
+
+/* A number cuts a schedule where the slot after the last one would fall due. */
+static void test_a_number_ends_a_schedule(void **state) {
+  (void)state;
+  struct rate_segment flat = {3600 * NS_PER_SEC, 500, 500};
+  struct schedule_plan plan = {.segment = &flat, .segments = 1, .seed = 9, .slots_max = 250};
+  struct schedule schedule = make_of(&plan);
+  assert_int_equal(schedule.slots, 250);
+  assert_int_equal(schedule.length_ns, 500 * NS_PER_MS);
+  schedule_free(&schedule);
+  plan.arrivals = ARRIVALS_POISSON;
+  schedule = make_of(&plan);
+  assert_int_equal(schedule.slots, 250);
+  assert_true(schedule.length_ns > schedule_offset_ns(&schedule, 249));
+  struct schedule_plan whole = plan;
+  flat.length_ns = 2 * NS_PER_SEC;
+  whole.slots_max = 0;
+  struct schedule longer = make_of(&whole);
+  assert_int_equal(schedule.length_ns, schedule_offset_ns(&longer, 250));
+  schedule_free(&longer);
+  schedule_free(&schedule);
+  plan.slots_max = 100000; /* more than fall due: the segments end it */
+  schedule = make_of(&plan);
+  assert_int_equal(schedule.length_ns, 2 * NS_PER_SEC);
+  assert_true(schedule.slots < 2000);
+  schedule_free(&schedule);
+}
+
+static void test_no_rate_no_slots(void **state) {
+  (void)state;
+  struct schedule schedule = make(ARRIVALS_POISSON, 0, NS_PER_SEC, 1);
+  assert_int_equal(schedule.slots, 0);
+  struct pacer pacer;
+  pacer_start(&pacer, &schedule, 5, 1, 0);
+  assert_int_equal(pacer.offset_ns, UINT64_MAX);
+  schedule_free(&schedule);
 }
 
 int main(void) {
@@ -163,6 +277,11 @@ int main(void) {
       cmocka_unit_test(test_poisson_repeats_by_seed),
       cmocka_unit_test(test_senders_get_equal_shares),
       cmocka_unit_test(test_refuses_endless_schedules),
+      cmocka_unit_test(test_steps_hold_their_rates),
+      cmocka_unit_test(test_ramps_rise_and_fall),
+      cmocka_unit_test(test_poisson_follows_the_rate),
+      cmocka_unit_test(test_a_number_ends_a_schedule),
+      cmocka_unit_test(test_no_rate_no_slots),
   };
   return cmocka_run_group_tests_name("pacer", tests, NULL, NULL);
 }
