@@ -27,6 +27,7 @@ enum capability {
   CAPABILITY_ECHO = 1 << 5,
   CAPABILITY_PRESENCE = 1 << 6,
   CAPABILITY_OPERATIONS = 1 << 7,
+  CAPABILITY_GROUP_ECHO = 1 << 8, /* what goes to a group or a room comes back to its sender too */
 };
 
 /* What the load room wants provisioned and how; filled before prepare, read-only afterwards. */
@@ -42,6 +43,7 @@ struct driver_settings {
   uint32_t groups; /* 0: none; client i is a member of group i % groups, of all when shared_groups */
   bool shared_groups;
   uint32_t room_members; /* of the one chatroom of a room workload: clients 0..n-1; 0: no room */
+  bool broadcast;        /* publishes go to all */
   uint32_t setup_concurrency;
   uint32_t payload_bytes;
   uint64_t deadline_ns; /* absolute: when set-up must be over */
@@ -50,10 +52,13 @@ struct driver_settings {
   /* Clients first pull all that waits for them, from before they connected too; each message is reported through
    * client_hooks.delivered, and established comes when the backlog has been read to its end. */
   bool backlog;
-  const char *origin;              /* Origin header of the upgrade; NULL: as the driver does by itself */
-  uint64_t keep_alive_ns;          /* between two keep-alives of a client; 0: as the driver does by itself */
-  bool tls_verify;                 /* of every TLS connection, the set-up API's included */
-  const char *tls_ca_file;         /* NULL: the system's */
+  const char *origin;      /* Origin header of the upgrade; NULL: as the driver does by itself */
+  uint64_t keep_alive_ns;  /* between two keep-alives of a client; 0: as the driver does by itself */
+  bool tls_verify;         /* of every TLS connection, the set-up API's included */
+  const char *tls_ca_file; /* NULL: the system's */
+  const char *tls_certificate_file, *tls_key_file; /* of the clients; NULL: none */
+  const char *user;                /* whom all clients log in as; NULL: nobody, or the driver's own users */
+  const char *password;            /* from the environment; never logged; NULL when absent */
   const volatile int *interrupted; /* set by a signal: stop soon */
 };
 
@@ -67,7 +72,11 @@ struct driver_run {
   struct tls_context *tls; /* made by prepare; NULL: plain */
   char server_name[256];   /* SNI and Host */
   char server_version[64]; /* what the target says of itself, or "" */
-  uint64_t bytes_sent;     /* handed to the transport by this process; counted by the driver */
+  /* The driver's own, unless prepare finds that the settings leave less, or make it more exact. Texts that live as long
+   * as the run. */
+  unsigned capabilities;
+  const char *title, *ack_meaning, *delivery;
+  uint64_t bytes_sent; /* handed to the transport by this process; counted by the driver */
 };
 
 enum publish_to {

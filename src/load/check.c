@@ -53,7 +53,7 @@ static enum status check_load(const struct workload *w, const struct driver *dri
   if (w->load == LOAD_ROUNDS && w->rounds == 0) return usage(err, "--rounds must be at least 1");
   if (!workload_is_closed(w)) return STATUS_OK;
   if (w->outstanding == 0) return usage(err, "--outstanding must be at least 1");
-  if (topology_answer(&topology, driver) == ANSWER_NONE) {
+  if (topology_answer(&topology, driver->capabilities) == ANSWER_NONE) {
     return err_set(
         err, STATUS_USAGE, "driver %s answers nothing, so there is no closed loop: give --rate", driver->name);
   }

@@ -500,10 +500,10 @@ static void fill_target(struct run *run) {
   bool embedded = workload->target == NULL;
   snprintf(target->url, sizeof(target->url), "%s", run->options->target);
   snprintf(target->protocol, sizeof(target->protocol), "%s", driver->name);
-  snprintf(target->protocol_title, sizeof(target->protocol_title), "%s", driver->title);
+  snprintf(target->protocol_title, sizeof(target->protocol_title), "%s", driver_run->title);
   snprintf(target->server_version, sizeof(target->server_version), "%s", driver_run->server_version);
-  snprintf(target->ack_meaning, sizeof(target->ack_meaning), "%s", driver->ack_meaning);
-  snprintf(target->delivery, sizeof(target->delivery), "%s", driver->delivery);
+  snprintf(target->ack_meaning, sizeof(target->ack_meaning), "%s", driver_run->ack_meaning);
+  snprintf(target->delivery, sizeof(target->delivery), "%s", driver_run->delivery);
   target->embedded = embedded;
   target->shares_host = embedded || address_is_loopback(&driver_run->address);
   snprintf(target->ack_policy, sizeof(target->ack_policy), "%s",
@@ -572,6 +572,7 @@ static void fill_settings(struct run *run) {
       .groups = workload->topology == TOPOLOGY_GROUPS ? run->plan.topology.groups : 0,
       .shared_groups = workload->shared_groups,
       .room_members = workload->topology == TOPOLOGY_ROOM ? workload->clients : 0,
+      .broadcast = workload->topology == TOPOLOGY_BROADCAST,
       .setup_concurrency = workload->setup_concurrency,
       .keep_alive_ns = workload->keep_alive_ns,
       .payload_bytes = workload->payload_bytes,
@@ -614,8 +615,13 @@ static enum status set_up(struct run *run, struct err *err) {
   fill_settings(run);
   enum status status = url_parse(run->options->target, &plan->run.settings.url, err);
   if (status != STATUS_OK) return status;
-  plan->run.driver = plan->driver;
-  status = plan->driver->prepare(&plan->run, err);
+  const struct driver *driver = plan->driver;
+  plan->run.driver = driver;
+  plan->run.capabilities = driver->capabilities;
+  plan->run.title = driver->title;
+  plan->run.ack_meaning = driver->ack_meaning;
+  plan->run.delivery = driver->delivery;
+  status = driver->prepare(&plan->run, err);
   run->report->setup_s = seconds_since(started_ns, clock_now_ns());
   if (status != STATUS_OK) return status;
   if (run->workload.allow_non_loopback || address_is_loopback(&plan->run.address)) return STATUS_OK;
@@ -701,6 +707,17 @@ static enum status carry_out(struct run *run, struct err *err) {
   return check_reached(run, err);
 }
 
+/* What the driver found out about this run decides who answers and who hears. */
+static enum status settle_answers(struct run *run, struct err *err) {
+  struct plan *plan = &run->plan;
+  bool to_many = plan->topology.kind == TOPOLOGY_GROUPS || plan->topology.kind == TOPOLOGY_ROOM;
+  plan->topology.group_echo = to_many && plan->run.capabilities & CAPABILITY_GROUP_ECHO;
+  plan->answer = topology_answer(&plan->topology, plan->run.capabilities);
+  run->report->has_acks = plan->answer == ANSWER_ACK;
+  if (!plan->closed || plan->answer != ANSWER_NONE) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "%s answers nothing, so there is no closed loop: give --rate", plan->run.title);
+}
+
 static enum status execute(struct run *run, struct err *err) {
   struct plan *plan = &run->plan;
   rfc3339(clock_now_ns(), run->report->started_at, sizeof(run->report->started_at));
@@ -713,14 +730,13 @@ static enum status execute(struct run *run, struct err *err) {
   plan->workload = &run->workload;
   plan->driver = run->options->driver;
   plan->topology = topology_of(&run->workload);
-  plan->answer = topology_answer(&plan->topology, plan->driver);
   plan->closed = workload_is_closed(&run->workload);
-  run->report->has_acks = plan->answer == ANSWER_ACK;
   plan->workers = run->workload.workers;
   status = allocate(run, err);
   if (status == STATUS_OK) status = set_up(run, err);
   if (status != STATUS_OK) return status;
-  status = plan_make(plan, err);
+  status = settle_answers(run, err);
+  if (status == STATUS_OK) status = plan_make(plan, err);
   if (status == STATUS_OK) status = carry_out(run, err);
   plan_free(plan);
   plan->driver->release(&plan->run);

@@ -49,7 +49,7 @@ static uint32_t one_recipient(const void *context, uint32_t sender, uint32_t tar
 /* --- everybody, or everybody else: room, broadcast, groups that all share --- */
 
 static bool hears_itself(const struct topology *topology) {
-  return topology->kind == TOPOLOGY_BROADCAST;
+  return topology->kind == TOPOLOGY_BROADCAST || topology->group_echo;
 }
 
 static int32_t all_stream(const void *context, uint32_t sender, uint32_t target, uint32_t recipient) {
@@ -78,20 +78,21 @@ static uint32_t members_of(const struct topology *topology, uint32_t group) {
 static int32_t group_stream(const void *context, uint32_t sender, uint32_t target, uint32_t recipient) {
   const struct topology *topology = context;
   (void)target;
-  if (sender == recipient || sender % topology->groups != recipient % topology->groups) return -1;
+  if (sender == recipient && !hears_itself(topology)) return -1;
+  if (sender % topology->groups != recipient % topology->groups) return -1;
   return (int32_t)(sender / topology->groups);
 }
 
 static uint32_t group_count(const void *context, uint32_t sender, uint32_t target) {
   const struct topology *topology = context;
   (void)target;
-  return members_of(topology, sender % topology->groups) - 1;
+  return members_of(topology, sender % topology->groups) - !hears_itself(topology);
 }
 
 static uint32_t group_recipient(const void *context, uint32_t sender, uint32_t target, uint32_t i) {
   const struct topology *topology = context;
   (void)target;
-  uint32_t member = i < sender / topology->groups ? i : i + 1;
+  uint32_t member = hears_itself(topology) || i < sender / topology->groups ? i : i + 1;
   return sender % topology->groups + member * topology->groups;
 }
 
@@ -132,7 +133,7 @@ static void plan_all(const struct topology *topology, struct ledger_plan *plan) 
 
 static void plan_groups(const struct topology *topology, struct ledger_plan *plan) {
   plan->streams = topology->senders / topology->groups + (topology->senders % topology->groups != 0);
-  plan->fan_out = members_of(topology, 0) - 1;
+  plan->fan_out = group_count(topology, 0, 0);
   plan->stream = group_stream;
   plan->recipients_of = group_count;
   plan->recipient = group_recipient;
@@ -200,10 +201,10 @@ struct topology_address topology_address(const struct topology *topology, uint32
   }
 }
 
-enum answer topology_answer(const struct topology *topology, const struct driver *driver) {
+enum answer topology_answer(const struct topology *topology, unsigned capabilities) {
   if (topology->kind == TOPOLOGY_ECHO) return ANSWER_ECHO;
   if (topology->kind == TOPOLOGY_HOLD) return ANSWER_NONE;
-  return driver->capabilities & CAPABILITY_ACKS ? ANSWER_ACK : ANSWER_NONE;
+  return capabilities & CAPABILITY_ACKS ? ANSWER_ACK : ANSWER_NONE;
 }
 
 unsigned topology_capability(enum topology_kind kind) {

@@ -14,6 +14,7 @@ struct topology {
   uint32_t targets; /* that one sender goes round */
   uint32_t groups;  /* of TOPOLOGY_GROUPS, 1 at least */
   bool shared_groups;
+  bool group_echo; /* what goes to a group or a room comes back to its sender */
 };
 
 /* The shape of a workload; senders are the clients that really publish, whatever workload->senders says. */
@@ -35,7 +36,7 @@ enum answer {
   ANSWER_ECHO, /* its delivery to the sender itself */
   ANSWER_NONE, /* nothing: the protocol has no ACKs */
 };
-enum answer topology_answer(const struct topology *topology, const struct driver *driver);
+enum answer topology_answer(const struct topology *topology, unsigned capabilities);
 
 /* The driver capability that a topology needs, and what messages of it are called in texts ("group"). */
 unsigned topology_capability(enum topology_kind kind);
