@@ -270,6 +270,7 @@ static void carry_traffic(struct worker *worker) {
     watch_edges(worker, &window);
   }
   charge_bytes(worker, &window, window.started ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP);
+  memcpy(worker->area->tally[TRAFFIC_MEASURE].extra, worker->plan->run.counted, sizeof(worker->plan->run.counted));
   if (window.started && !window.ended) {
     loop_stats(worker->loop, &worker->area->measured);
     worker->area->measured_ns = clock_now_ns() - window.started_ns;
@@ -317,6 +318,7 @@ static enum status open_worker(struct worker *worker, struct err *err) {
   struct plan *plan = worker->plan;
   enum status status = loop_create(&worker->loop, err);
   if (status != STATUS_OK) return status;
+  worker->area->private_before_bytes = private_bytes();
   worker->stride = client_stride(plan->driver);
   worker->count = (workload_online(plan->workload) - worker->number + plan->workers - 1) / plan->workers;
   worker->clients = calloc(worker->count, worker->stride);
@@ -331,7 +333,6 @@ static enum status open_worker(struct worker *worker, struct err *err) {
   uint32_t share = plan->workload->connect_concurrency / plan->workers;
   worker->in_progress_max = share > 0 ? share : 1;
   rng_seed(&worker->rng, plan->workload->seed + 1000 + worker->number);
-  worker->area->private_before_bytes = private_bytes();
   return STATUS_OK;
 }
 
