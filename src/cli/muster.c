@@ -2,6 +2,7 @@
 #include "build_facts.h"
 #include "cli/muster_find.h"
 #include "cli/muster_options.h"
+#include "cli/muster_plan.h"
 #include "cli/muster_run.h"
 #include "cli/muster_say.h"
 #include "driver/driver.h"
@@ -61,6 +62,8 @@ static const struct {
 } commands[] = {
     {"run", command_run, "run a workload and report: `muster run private`, `muster run group`", true},
     {"find", command_find, "search for the load that a server holds: `muster find private`", true},
+    {"plan", command_plan, "what a run would do and ask of this machine, without doing it", true},
+    {"scenarios", command_scenarios, "list the presets: tests of the field by name", false},
     {"drivers", command_drivers, "list the protocols, what they can do and what an ACK means", false},
     {"version", command_version, "version, commit and compiler of this build", false},
     {"help", command_help, "this text, or the help of a command: `muster help run`", true},
@@ -84,7 +87,7 @@ static int unknown_command(const char *name) {
 }
 
 static int command_help(int argc, char **argv) {
-  if (argc > 0 && strcmp(argv[0], "run") == 0) {
+  if (argc > 0 && (strcmp(argv[0], "run") == 0 || strcmp(argv[0], "plan") == 0)) {
     run_arguments_help(stdout);
     return finish_stdout(EXIT_VALID);
   }

@@ -594,12 +594,22 @@ static enum status parse_line(int argc, char **argv, struct run_arguments *out, 
   return STATUS_OK;
 }
 
+/* The scenario by itself must be sound, and come to what it expects. */
+static enum status check_plain(const struct run_arguments *scenario, struct err *err) {
+  struct run_arguments plain = *scenario;
+  enum status status = workload_resolve(&plain, plain.kind, err);
+  if (status != STATUS_OK) return err_prefix(err, "%.100s", scenario->scenario.source);
+  finish(&plain);
+  return scenario_check_expected(&scenario->scenario, &plain, err);
+}
+
 /* The line was parsed once, so it is sound and names a scenario: now the scenario first, and the line over it. */
 static enum status parse_over_scenario(int argc, char **argv, struct run_arguments *out, struct err *err) {
   const char *chosen = out->chosen;
   set_defaults(out);
   enum status status = scenario_load(chosen, &out->scenario, err);
   if (status == STATUS_OK) status = scenario_apply(&out->scenario, out, err);
+  if (status == STATUS_OK) status = check_plain(out, err);
   if (status == STATUS_OK) status = parse_line(argc, argv, out, err);
   if (status == STATUS_OK) status = scenario_scale(&out->scenario, out, err);
   return status;
@@ -610,7 +620,8 @@ enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out
   enum status status = parse_line(argc, argv, out, err);
   if (status != STATUS_OK || out->help) return status;
   if (!out->chosen) {
-    return err_set(err, STATUS_USAGE, "say what to run: `muster run private`, `muster run group`, a preset or a file");
+    return err_set(err, STATUS_USAGE,
+        "say what to run: private, group, another workload, a preset (`muster scenarios`) or a FILE.yaml");
   }
   if (!out->workload.name) {
     status = parse_over_scenario(argc, argv, out, err);
@@ -698,7 +709,7 @@ bool option_scale(size_t option, double factor, struct run_arguments *out) {
   double old = o->kind == KIND_RATE    ? *(double *)at
                : o->kind == KIND_COUNT ? (double)*(uint32_t *)at
                                        : (double)*(uint64_t *)at;
-  double value = o->kind == KIND_RATE ? old * factor : fmax(round(old * factor), (double)o->min);
+  double value = o->kind == KIND_RATE ? old * factor : fmax(floor(old * factor + 1e-6), (double)o->min);
   if (value > (double)o->max) return false;
   if (o->kind == KIND_RATE) *(double *)at = value;
   if (o->kind == KIND_COUNT) *(uint32_t *)at = (uint32_t)value;

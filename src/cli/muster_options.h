@@ -14,7 +14,7 @@
 /* What a scenario says that it comes to, unscaled. */
 struct expected_totals {
   bool given;
-  uint64_t publishes, distributions, deliveries; /* 0: not said */
+  uint64_t connections, publishes, distributions, deliveries; /* 0: not said */
 };
 #define CLIENTS_MAX 16000000
 #define EXPECTED_MAX (UINT64_C(1) << 50)
@@ -62,7 +62,7 @@ const char *option_noun(size_t option);                            /* what its v
 bool option_set(size_t option, const char *value, struct run_arguments *out, char accepted[OPTION_ACCEPTED_MAX]);
 bool option_was_typed(size_t option, const struct run_arguments *arguments);
 bool option_is_scalable(size_t option);
-/* Multiplies a number, rounded and at least the option's least; false when it leaves the option's range. */
+/* Multiplies a number, rounded down and at least the option's least; false when it leaves the option's range. */
 bool option_scale(size_t option, double factor, struct run_arguments *out);
 
 /* The known word nearest to text, or NULL when none is near enough to be a typing error. */

@@ -1,8 +1,9 @@
 #include "cli/muster_scenario.h"
 
 #include "cli/muster_presets.h"
-#include "driver/driver.h"
+#include "load/estimate.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,14 +54,6 @@ static enum status check_name(const struct scenario *scenario, const struct scen
       NAME_MAX_BYTES);
 }
 
-static enum status check_driver(const struct scenario *scenario, const struct scenario_entry *entry, struct err *err) {
-  for (const struct driver *const *driver = driver_all(); *driver; driver++) {
-    if (strcmp((*driver)->name, entry->value) == 0) return STATUS_OK;
-  }
-  return scenario_error(scenario, entry->value_place, err, "driver: %s is no driver: `muster drivers` lists them",
-      scenario_quote(entry->value).text);
-}
-
 /* A text of the top level that is no option. True when it was one. */
 static bool take_text(const struct scenario *scenario, const struct scenario_entry *entry, struct run_arguments *out,
     enum status *status, struct err *err) {
@@ -68,11 +61,6 @@ static bool take_text(const struct scenario *scenario, const struct scenario_ent
   if (strcmp(entry->key, "name") == 0) {
     *status = check_name(scenario, entry, err);
     out->workload.name = entry->value;
-    return true;
-  }
-  if (strcmp(entry->key, "driver") == 0) {
-    *status = check_driver(scenario, entry, err);
-    out->driver = entry->value;
     return true;
   }
   return strcmp(entry->key, "title") == 0 || strcmp(entry->key, "description") == 0;
@@ -84,6 +72,7 @@ static enum status take_expected(
     const char *key;
     uint64_t *at;
   } totals[] = {
+      {"connections", &out->expected.connections},
       {"publishes", &out->expected.publishes},
       {"distributions", &out->expected.distributions},
       {"deliveries", &out->expected.deliveries},
@@ -97,7 +86,8 @@ static enum status take_expected(
         scenario_quote(entry->value).text);
   }
   return scenario_error(scenario, entry->key_place, err,
-      "expect: unknown key %s: it knows publishes, distributions and deliveries", scenario_quote(entry->key).text);
+      "expect: unknown key %s: it knows connections, publishes, distributions and deliveries",
+      scenario_quote(entry->key).text);
 }
 
 static enum status unknown_key(const struct scenario *scenario, const struct scenario_entry *entry, struct err *err) {
@@ -184,4 +174,27 @@ enum status scenario_scale(const struct scenario *scenario, struct run_arguments
     return err_set(err, STATUS_USAGE, "--scale %g: %s would be more than it can be", out->scale, entry->value);
   }
   return STATUS_OK;
+}
+
+static enum status check_total(
+    const struct scenario *scenario, const char *key, uint64_t expected, uint64_t total, struct err *err) {
+  if (expected == 0 || expected == total) return STATUS_OK;
+  return scenario_error(scenario, scenario_find(scenario, "expect", key)->value_place, err,
+      "expect.%s: %" PRIu64 " is said, but this file comes to %" PRIu64, key, expected, total);
+}
+
+enum status scenario_check_expected(
+    const struct scenario *scenario, const struct run_arguments *plain, struct err *err) {
+  const struct expected_totals *expected = &plain->expected;
+  if (!expected->given) return STATUS_OK;
+  struct totals totals;
+  estimate_totals(&plain->workload, &totals);
+  enum status status =
+      check_total(scenario, "connections", expected->connections, workload_online(&plain->workload), err);
+  if (status == STATUS_OK) status = check_total(scenario, "publishes", expected->publishes, totals.publishes, err);
+  if (status == STATUS_OK) {
+    status = check_total(scenario, "distributions", expected->distributions, totals.distributions, err);
+  }
+  if (status == STATUS_OK) status = check_total(scenario, "deliveries", expected->deliveries, totals.deliveries, err);
+  return status;
 }

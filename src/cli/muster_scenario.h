@@ -18,6 +18,11 @@ enum status scenario_load(const char *word, struct scenario *out, struct err *er
 /* Checks every key and puts the values into *out, which holds the defaults. The texts stay the scenario's. */
 enum status scenario_apply(const struct scenario *scenario, struct run_arguments *out, struct err *err);
 
+/* Compares the totals that the file expects with those of its workload, resolved without the command line and without
+ * any scale: a mismatch is an error. */
+enum status scenario_check_expected(
+    const struct scenario *scenario, const struct run_arguments *plain, struct err *err);
+
 /* Multiplies what the scenario marks as scalable by out->scale; what the command line gave itself stays as it is. */
 enum status scenario_scale(const struct scenario *scenario, struct run_arguments *out, struct err *err);
 

@@ -1,4 +1,5 @@
 /* Before anything is started: does the plan fit itself, the driver and this machine? */
+#include "load/check.h"
 #include "load/run.h"
 
 #include "base/clock.h"
@@ -174,22 +175,17 @@ static enum status check_url(const struct workload *w, const char *option, const
       url.host);
 }
 
-static enum status check_descriptors(const struct workload *w, struct err *err) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return STATUS_OK;
-  if (limit.rlim_max <= WORKER_DESCRIPTORS) {
-    return err_set(err, STATUS_USAGE, "only %llu open files are allowed: raise the hard limit (ulimit -Hn)",
-        (unsigned long long)limit.rlim_max);
+static enum status check_descriptors(const struct needs *n, struct err *err) {
+  if (n->nofile_hard <= WORKER_DESCRIPTORS) {
+    return err_set(err, STATUS_USAGE, "only %" PRIu64 " open files are allowed: raise the hard limit (ulimit -Hn)",
+        n->nofile_hard);
   }
-  uint32_t clients = workload_online(w);
-  uint32_t workers = plan_workers(w, limit.rlim_max);
-  uint64_t needed = (clients + workers - 1) / workers + WORKER_DESCRIPTORS;
-  if (needed <= limit.rlim_max) return STATUS_OK;
-  uint64_t enough = (clients + limit.rlim_max - WORKER_DESCRIPTORS - 1) / (limit.rlim_max - WORKER_DESCRIPTORS);
+  if (n->worker_descriptors <= n->nofile_hard) return STATUS_OK;
+  uint64_t room = n->nofile_hard - WORKER_DESCRIPTORS;
   return err_set(err, STATUS_USAGE,
-      "%u clients in %u workers need %" PRIu64 " open files each, but only %llu are allowed: give --workers %" PRIu64
-      " or more, or raise the hard limit (ulimit -Hn)",
-      clients, workers, needed, (unsigned long long)limit.rlim_max, enough);
+      "%u clients in %u workers need %" PRIu64 " open files each, but only %" PRIu64
+      " are allowed: give --workers %" PRIu64 " or more, or raise the hard limit (ulimit -Hn)",
+      n->connections, n->workers, n->worker_descriptors, n->nofile_hard, (n->connections + room - 1) / room);
 }
 
 static bool target_is_loopback(const struct workload *w) {
@@ -199,22 +195,27 @@ static bool target_is_loopback(const struct workload *w) {
 
 /* To a loopback target as many source addresses are used as are needed, unless the user gives them; elsewhere this
  * host's one address has to do. */
-static enum status check_ports(const struct workload *w, struct err *err) {
+static enum status count_sources(const struct workload *w, struct needs *out, struct err *err) {
   struct address_ranges sources = {.count = 1};
-  uint64_t ports = address_source_ports();
-  uint32_t clients = workload_online(w);
+  out->source_ports = address_source_ports();
   if (w->local_addresses) {
     enum status status = address_ranges_parse(w->local_addresses, &sources, err);
     if (status == STATUS_OK) status = address_ranges_check(&sources, err);
     if (status != STATUS_OK) return err ? err_prefix(err, "--local-addr") : status;
   } else if (target_is_loopback(w)) {
-    return STATUS_OK;
+    sources.count = (out->connections + CLIENT_SOURCE_PORTS - 1) / CLIENT_SOURCE_PORTS;
   }
-  if (clients <= ports * sources.count) return STATUS_OK;
+  out->source_addresses = sources.count;
+  return STATUS_OK;
+}
+
+static enum status check_ports(const struct workload *w, const struct needs *n, struct err *err) {
+  bool chosen_freely = !w->local_addresses && target_is_loopback(w);
+  if (chosen_freely || n->connections <= n->source_ports * n->source_addresses) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
       "%u connections from %u address%s need more source ports than this machine has for each (%" PRIu64
       "): give more with --local-addr, or sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"",
-      clients, sources.count, sources.count == 1 ? "" : "es", ports);
+      n->connections, n->source_addresses, n->source_addresses == 1 ? "" : "es", n->source_ports);
 }
 
 static uint64_t available_bytes(void) {
@@ -229,17 +230,20 @@ static uint64_t available_bytes(void) {
   return kib > 0 ? kib * 1024 : UINT64_MAX;
 }
 
-static enum status check_memory(const struct workload *w, const struct driver *driver, struct err *err) {
-  uint64_t ours;
-  enum status status = plan_memory_bytes(w, driver, &ours, err);
-  if (status != STATUS_OK) return status;
-  uint64_t kernel = (uint64_t)workload_online(w) * KERNEL_BYTES_PER_END * (target_is_loopback(w) ? 2 : 1);
-  uint64_t embedded = w->target ? 0 : (uint64_t)workload_online(w) * EMBEDDED_BYTES;
-  double needed = (double)ours + (double)kernel + (double)embedded;
-  double available = (double)available_bytes();
+static enum status count_memory(
+    const struct workload *w, const struct driver *driver, struct needs *out, struct err *err) {
   struct report_environment environment;
   report_environment_read(&environment);
-  if (environment.cgroup_memory_bytes > 0) available = fmin(available, (double)environment.cgroup_memory_bytes);
+  uint64_t limit = environment.cgroup_memory_bytes, available = available_bytes();
+  out->available_bytes = limit > 0 && limit < available ? limit : available;
+  out->kernel_bytes = (uint64_t)out->connections * KERNEL_BYTES_PER_END * (target_is_loopback(w) ? 2 : 1);
+  out->server_bytes = w->target ? 0 : (uint64_t)out->connections * EMBEDDED_BYTES;
+  return plan_memory_bytes(w, driver, &out->accounting_bytes, err);
+}
+
+static enum status check_memory(const struct needs *n, struct err *err) {
+  double needed = (double)n->accounting_bytes + (double)n->kernel_bytes + (double)n->server_bytes;
+  double available = (double)n->available_bytes;
   if (needed <= available * MEMORY_SHARE) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
       "this run needs about %.1f GiB (connections and accounting), but only %.1f GiB are available: lower --clients, "
@@ -247,15 +251,37 @@ static enum status check_memory(const struct workload *w, const struct driver *d
       needed / GIB, available / GIB);
 }
 
-enum status run_check(const struct workload *workload, const struct driver *driver, struct err *err) {
+enum status check_needs(
+    const struct workload *workload, const struct driver *driver, struct needs *out, struct err *err) {
+  struct rlimit limit = {.rlim_max = RLIM_INFINITY};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  uint32_t online = workload_online(workload), workers = plan_workers(workload, limit.rlim_max);
+  *out = (struct needs){
+      .connections = online,
+      .workers = workers,
+      .worker_descriptors = (online + workers - 1) / workers + WORKER_DESCRIPTORS,
+      .nofile_hard = limit.rlim_max,
+  };
+  enum status status = count_sources(workload, out, err);
+  return status == STATUS_OK ? count_memory(workload, driver, out, err) : status;
+}
+
+enum status check_workload(const struct workload *workload, const struct driver *driver, struct err *err) {
   enum status status = check_numbers(workload, err);
   if (status == STATUS_OK) status = check_topology(workload, driver, err);
   if (status == STATUS_OK) status = check_rate_limit(workload, driver, err);
   if (status == STATUS_OK) status = check_url(workload, "--target", workload->target, err);
   if (status == STATUS_OK) status = check_url(workload, "--api-url", workload->api_url, err);
   if (status == STATUS_OK) status = check_url(workload, "--navigator", workload->navigator_url, err);
-  if (status == STATUS_OK) status = check_descriptors(workload, err);
-  if (status == STATUS_OK) status = check_ports(workload, err);
-  if (status == STATUS_OK) status = check_memory(workload, driver, err);
+  return status;
+}
+
+enum status run_check(const struct workload *workload, const struct driver *driver, struct err *err) {
+  struct needs needs;
+  enum status status = check_workload(workload, driver, err);
+  if (status == STATUS_OK) status = check_needs(workload, driver, &needs, err);
+  if (status == STATUS_OK) status = check_descriptors(&needs, err);
+  if (status == STATUS_OK) status = check_ports(workload, &needs, err);
+  if (status == STATUS_OK) status = check_memory(&needs, err);
   return status;
 }

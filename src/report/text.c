@@ -84,7 +84,7 @@ static void describe_load(char *out, size_t size, const struct workload *l) {
   }
 }
 
-static void write_workload(FILE *file, const struct workload *l) {
+void report_write_workload(FILE *file, const struct workload *l) {
   char who[160], offline[64] = "", load[512], stop[64] = "";
   describe_population(who, sizeof who, l);
   describe_load(load, sizeof load, l);
@@ -343,7 +343,7 @@ static void write_verdict(FILE *file, const struct report *r) {
 
 enum status report_write_text(FILE *file, const struct report *report, struct err *err) {
   write_head(file, report);
-  write_workload(file, &report->workload);
+  report_write_workload(file, &report->workload);
   write_target(file, report);
   write_environment(file, report);
   write_phases(file, report);
