@@ -1,5 +1,6 @@
 /* muster: a load generator for real-time messaging servers. This file finds the command. */
 #include "build_facts.h"
+#include "cli/muster_calibrate.h"
 #include "cli/muster_find.h"
 #include "cli/muster_options.h"
 #include "cli/muster_plan.h"
@@ -62,6 +63,7 @@ static const struct {
 } commands[] = {
     {"run", command_run, "run a workload and report: `muster run private`, `muster run group`", true},
     {"find", command_find, "search for the load that a server holds: `muster find private`", true},
+    {"calibrate", command_calibrate, "measure the generator's own ceiling on this machine", true},
     {"plan", command_plan, "what a run would do and ask of this machine, without doing it", true},
     {"scenarios", command_scenarios, "list the presets: tests of the field by name", false},
     {"drivers", command_drivers, "list the protocols, what they can do and what an ACK means", false},
@@ -91,10 +93,9 @@ static int command_help(int argc, char **argv) {
     run_arguments_help(stdout);
     return finish_stdout(EXIT_VALID);
   }
-  if (argc > 0 && strcmp(argv[0], "find") == 0) {
-    char help[] = "--help";
-    return command_find(1, (char *[]){help});
-  }
+  char help[] = "--help";
+  if (argc > 0 && strcmp(argv[0], "find") == 0) return command_find(1, (char *[]){help});
+  if (argc > 0 && strcmp(argv[0], "calibrate") == 0) return command_calibrate(1, (char *[]){help});
   bool found = argc == 0;
   for (size_t i = 0; i < COMMANDS && !found; i++)
     found = strcmp(argv[0], commands[i].name) == 0;

@@ -18,84 +18,92 @@
 #define RESOLUTION 0.05
 #define RATE_MAX 100e6
 
-/* The options of a search, beside those of a run. */
-struct find_options {
-  const char *vary, *from, *to, *step_size, *resolution, *limit_percentile, *limit_rtt, *initial_clients;
-  bool keep_server;
-  bool help;
-};
-
 static const struct {
   const char *name, *value, *help;
   size_t offset;
+  unsigned commands; /* bit of each enum find_command that has it */
 } options[] = {
-    {"vary", "rate|clients", "what grows from test to test [rate]", offsetof(struct find_options, vary)},
-    {"from", "N", "first load [100 publishes/s, or 10 clients]", offsetof(struct find_options, from)},
-    {"to", "N", "highest load to try [1M publishes/s, or 100k clients]", offsetof(struct find_options, to)},
-    {"step-size", "N", "climb by adding so much [doubling]", offsetof(struct find_options, step_size)},
-    {"resolution", "SHARE", "width of the answer [5%]", offsetof(struct find_options, resolution)},
-    {"initial-clients", "N", "as --vary clients --from N", offsetof(struct find_options, initial_clients)},
-    {"limit-percentile", "N", "with --limit-rtt: which percentile of it [95]",
-        offsetof(struct find_options, limit_percentile)},
-    {"limit-rtt", "TIME", "as --slo with the round trip that the server itself answers [500ms]",
-        offsetof(struct find_options, limit_rtt)},
+    {"vary", "rate|clients", "what grows from test to test [rate]", offsetof(struct find_options, vary), 1},
+    {"from", "N", "first load [100 publishes/s, or 10 clients; calibrate: 1k]", offsetof(struct find_options, from), 3},
+    {"to", "N", "highest load to try [1M publishes/s, or 100k clients]", offsetof(struct find_options, to), 3},
+    {"step-size", "N", "climb by adding so much [doubling]", offsetof(struct find_options, step_size), 3},
+    {"resolution", "SHARE", "width of the answer [5%]", offsetof(struct find_options, resolution), 3},
+    {"initial-clients", "N", "as --vary clients --from N", offsetof(struct find_options, initial_clients), 1},
+    {"limit-rtt", "TIME", "objective on the server's own answer to a publish [500ms]",
+        offsetof(struct find_options, limit_rtt), 1},
+    {"limit-percentile", "N", "which percentile of it [95]", offsetof(struct find_options, limit_percentile), 1},
     {"keep-server", NULL, "one embedded server for all tests, not a fresh one for each",
-        offsetof(struct find_options, keep_server)},
+        offsetof(struct find_options, keep_server), 1},
+    {"show", NULL, "print what was calibrated before, and do nothing", offsetof(struct find_options, show), 2},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
-static void print_help(void) {
-  fputs("Usage: muster find WORKLOAD [options of a search] [options of `muster run`]\n\n"
-        "Runs the workload again and again with more load until an objective (--slo) breaks, narrows the border down\n"
-        "and tests both sides of it again. Without --slo: delivery.p99<250ms, lost=0, rejected=0, timed_out=0.\n"
-        "--duration is the length of the last tests; the others last a quarter of it, and longer where an\n"
-        "objective's percentile needs more values.\n\nSearch:\n",
-      stdout);
+void find_options_help(enum find_command command) {
   for (size_t i = 0; i < OPTIONS; i++) {
+    if (!(options[i].commands >> command & 1)) continue;
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].value ? " " : "",
         options[i].value ? options[i].value : "");
     printf("  %-28s %s\n", left, options[i].help);
   }
+}
+
+static void print_help(void) {
+  fputs("Usage: muster find WORKLOAD [options of a search] [options of `muster run`]\n\n"
+        "Runs the workload again and again with more load until an objective (--slo) breaks, narrows the border\n"
+        "down and tests both sides of it again. Without --slo: delivery.p99<250ms, lost=0, rejected=0,\n"
+        "timed_out=0. --duration is the length of the last tests; the others last a quarter of it, and longer\n"
+        "where an objective's percentile needs more values.\n\nSearch:\n",
+      stdout);
+  find_options_help(FIND_COMMAND);
   puts("\n`muster help run` lists the options of a run. --json - prints the whole search as JSON.\n"
        "Exit codes: 0 an answer, 1 no load held, 2 usage, 3 no answer (the generator was the limit, or the\n"
        "search was cut short), 4 target unreachable.");
 }
 
-static size_t find_option(const char *name, size_t len) {
+static size_t find_option(enum find_command command, const char *name, size_t len) {
   for (size_t i = 0; i < OPTIONS; i++) {
-    if (strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) return i;
+    bool has = options[i].commands >> command & 1;
+    if (has && strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) return i;
   }
   return OPTIONS;
 }
 
-/* Takes the search's own options out of argv; what is left goes to the run's parser, in order. */
-static enum status split_options(
-    int argc, char **argv, struct find_options *out, char **rest, int *rest_count, struct err *err) {
+/* Stores the option at argv[*at]; *at then stands on its last word. */
+static enum status take_option(
+    size_t index, const char *value, int argc, char **argv, int *at, struct find_options *out, struct err *err) {
+  char *field = (char *)out + options[index].offset;
+  if (!options[index].value) {
+    if (value) return err_set(err, STATUS_USAGE, "--%s takes no value", options[index].name);
+    *(bool *)field = true;
+    return STATUS_OK;
+  }
+  if (!value && *at + 1 < argc) value = argv[++*at];
+  if (!value) {
+    return err_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", options[index].name, options[index].name,
+        options[index].value);
+  }
+  *(const char **)(void *)field = value;
+  return STATUS_OK;
+}
+
+enum status find_options_split(enum find_command command, int argc, char **argv, struct find_options *out, char **rest,
+    int *rest_count, struct err *err) {
   *rest_count = 0;
-  for (int i = 0; i < argc; i++) {
+  enum status status = STATUS_OK;
+  for (int i = 0; i < argc && status == STATUS_OK; i++) {
     bool is_option = argv[i][0] == '-' && argv[i][1];
     const char *name = argv[i] + (is_option && argv[i][1] == '-' ? 2 : 1);
     size_t len = is_option ? strcspn(name, "=") : 0;
-    size_t index = is_option ? find_option(name, len) : OPTIONS;
+    size_t index = is_option ? find_option(command, name, len) : OPTIONS;
     if (is_option && (strcmp(name, "help") == 0 || strcmp(argv[i], "-h") == 0)) out->help = true;
     if (index == OPTIONS) {
       rest[(*rest_count)++] = argv[i];
-      continue;
+    } else {
+      status = take_option(index, name[len] == '=' ? name + len + 1 : NULL, argc, argv, &i, out, err);
     }
-    if (!options[index].value) {
-      if (name[len]) return err_set(err, STATUS_USAGE, "--%s takes no value", options[index].name);
-      *(bool *)((char *)out + options[index].offset) = true;
-      continue;
-    }
-    const char *value = name[len] == '=' ? name + len + 1 : i + 1 < argc ? argv[++i] : NULL;
-    if (!value) {
-      return err_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", options[index].name, options[index].name,
-          options[index].value);
-    }
-    *(const char **)((char *)out + options[index].offset) = value;
   }
-  return STATUS_OK;
+  return status;
 }
 
 static enum status read_load(const char *name, const char *text, bool is_count, double *out, struct err *err) {
@@ -123,7 +131,8 @@ static enum status read_resolution(const char *text, double *out, struct err *er
   return err_set(err, STATUS_USAGE, "--resolution %.40s: give a share from 0.1%% to 50%%, as 5%% or 0.05", text);
 }
 
-static enum status read_search(const struct find_options *o, struct find_settings *out, struct err *err) {
+enum status find_search_read(
+    enum find_command command, const struct find_options *o, struct find_settings *out, struct err *err) {
   if (o->initial_clients && (o->from || (o->vary && strcmp(o->vary, "clients") != 0))) {
     return err_set(err, STATUS_USAGE, "--initial-clients means --vary clients --from: leave those out");
   }
@@ -133,7 +142,9 @@ static enum status read_search(const struct find_options *o, struct find_setting
   bool is_count = o->initial_clients || (o->vary && strcmp(o->vary, "clients") == 0);
   struct search_settings *search = &out->search;
   *search = (struct search_settings){
-      .from = is_count ? 10 : 100,
+      .from = command == CALIBRATE_COMMAND ? 1000
+              : is_count                   ? 10
+                                           : 100,
       .to = is_count ? 100e3 : 1e6,
       .whole_numbers = is_count,
       .tests_max = FIND_TESTS_MAX,
@@ -192,7 +203,7 @@ static void show_step(void *context, const struct find_step *step) {
   fflush(finding->table);
 }
 
-static int publish(const struct run_arguments *arguments, const struct find *find) {
+int find_publish(const struct run_arguments *arguments, const struct find *find) {
   struct err err = {0};
   int code = find_exit_code(find);
   char path[PATH_MAX];
@@ -229,7 +240,7 @@ static int search(const struct run_arguments *arguments, struct find_settings *s
   session_catch_signals();
   if (finding.table) find_write_head(finding.table, settings);
   enum status status = find_run(find, settings, &err);
-  int code = status == STATUS_OK ? publish(arguments, find) : complain(&err);
+  int code = status == STATUS_OK ? find_publish(arguments, find) : complain(&err);
   free(find);
   return code;
 }
@@ -245,6 +256,15 @@ static int search_with_server(
   return code;
 }
 
+void find_settings_of(const struct run_arguments *arguments, struct find_settings *out) {
+  const struct workload *workload = &arguments->workload;
+  out->workload = workload;
+  out->full_ns = workload->duration_ns;
+  out->short_ns = workload->duration_ns / SHORT_SHARE;
+  if (out->short_ns < SHORT_MIN_NS) out->short_ns = SHORT_MIN_NS;
+  if (out->short_ns > out->full_ns) out->short_ns = out->full_ns;
+}
+
 static enum status add_default_objectives(struct slo_list *objectives, unsigned capabilities, struct err *err) {
   bool has_acks = capabilities & CAPABILITY_ACKS;
   return slo_parse(
@@ -254,7 +274,7 @@ static enum status add_default_objectives(struct slo_list *objectives, unsigned 
 static enum status prepare(const struct find_options *o, struct run_arguments *arguments,
     struct find_settings *settings, struct session *session, struct err *err) {
   struct workload *workload = &arguments->workload;
-  enum status status = read_search(o, settings, err);
+  enum status status = find_search_read(FIND_COMMAND, o, settings, err);
   if (status == STATUS_OK) status = add_limit(o, &arguments->slos, err);
   if (status == STATUS_OK) status = session_driver(workload, &session->driver, err);
   if (status == STATUS_OK && arguments->slos.count == 0) {
@@ -269,12 +289,8 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
   if (status == STATUS_OK) status = session_check_files(arguments, err);
   if (status != STATUS_OK) return status;
   settings->subject = FIND_SERVER;
-  settings->workload = workload;
   settings->objectives = &arguments->slos;
-  settings->full_ns = workload->duration_ns;
-  settings->short_ns = workload->duration_ns / SHORT_SHARE;
-  if (settings->short_ns < SHORT_MIN_NS) settings->short_ns = SHORT_MIN_NS;
-  if (settings->short_ns > settings->full_ns) settings->short_ns = settings->full_ns;
+  find_settings_of(arguments, settings);
   return STATUS_OK;
 }
 
@@ -291,7 +307,7 @@ static int parse_and_find(int argc, char **argv, char **rest) {
   struct run_arguments arguments;
   struct err err = {0};
   int rest_count;
-  if (split_options(argc, argv, &o, rest, &rest_count, &err) != STATUS_OK) return complain(&err);
+  if (find_options_split(FIND_COMMAND, argc, argv, &o, rest, &rest_count, &err) != STATUS_OK) return complain(&err);
   if (o.help) {
     print_help();
     return finish_stdout(EXIT_VALID);

@@ -1,5 +1,6 @@
 #include "cli/muster_run.h"
 
+#include "cli/muster_calibrate.h"
 #include "cli/muster_options.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
@@ -37,6 +38,7 @@ static int run(const struct run_arguments *arguments, const struct session *sess
   session_catch_signals();
   enum status status = session_run(session, &arguments->workload, &report, &err);
   if (status != STATUS_OK) return complain(&err);
+  note_calibration(&report);
   int code = publish_report(arguments, &report);
   report_free(&report);
   return code;

@@ -188,6 +188,7 @@ static enum status take_step(struct find *find, const struct search_step *asked,
     fill_head(find, &report);
     fill_step(step, &report);
     step->outcome = find_judge(settings->subject, &report, step->why);
+    step->generator_limited = blamed(&report, BLAME_GENERATOR) != NULL;
     find->interrupted = report.interrupted;
     report_free(&report);
   }

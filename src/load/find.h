@@ -24,7 +24,8 @@ struct find_step {
   double load;
   bool full_length;
   enum search_outcome outcome;
-  char why[256]; /* "" when it held */
+  bool generator_limited; /* its run was invalid by the generator's own doing */
+  char why[256];          /* "" when it held */
   char run_id[40];
   double rate_per_sec, length_s;
   uint32_t clients;

@@ -100,13 +100,13 @@ static void sentence_found(char *out, size_t size, const struct find *find) {
 
 static void sentence_invalid(char *out, size_t size, const struct find *find) {
   const struct search *search = &find->search;
-  bool is_server = find->settings.subject == FIND_SERVER;
-  snprintf(out, size, "no answer: at %g %s %s (%s), %d times in a row. %g held%s", search->invalid_at,
+  const struct find_step *step = step_at(find, search->invalid_at, SEARCH_INVALID);
+  bool generator = step && step->generator_limited && find->settings.subject == FIND_SERVER;
+  snprintf(out, size, "no answer: at %g %s %s, %d times in a row (%s). %g held%s", search->invalid_at,
       unit_of(&find->settings),
-      is_server ? "the generator, not the server, was the limit or the test said nothing"
-                : "the test said nothing about the generator",
-      why_at(find, search->invalid_at, SEARCH_INVALID), SEARCH_INVALID_RETRIES_MAX + 1, search->held,
-      is_server ? ". Give the generator more workers, cores or a machine of its own" : "");
+      generator ? "the generator, not the server, was the limit" : "the test could not be judged",
+      SEARCH_INVALID_RETRIES_MAX + 1, step ? step->why : "", search->held,
+      generator ? ". Give the generator more workers, cores or a machine of its own" : "");
 }
 
 static void sentence(char *out, size_t size, const struct find *find) {
@@ -145,19 +145,21 @@ static void sentence(char *out, size_t size, const struct find *find) {
   }
 }
 
-static void write_clock(FILE *file, const char *name, const struct find_clock *clock) {
+static void format_clock(char out[96], const char *name, const struct find_clock *clock) {
+  out[0] = '\0';
   if (!clock->known) return;
-  fprintf(file, "; %s p50 %.3g ms, p99 %.3g ms%s", name, (double)clock->p50_ns / 1e6, (double)clock->p99_ns / 1e6,
-      clock->few ? " (few samples)" : "");
+  snprintf(out, 96, "; %s p50 %.3g ms, p99 %.3g ms%s", name, (double)clock->p50_ns / 1e6, (double)clock->p99_ns / 1e6,
+      clock->few ? " (few values)" : "");
 }
 
 static void write_at_held(FILE *file, const struct find *find) {
+  char delivery[96], ack[96];
   const struct find_step *step = step_at(find, find->search.held, SEARCH_HELD);
   if (!step) return;
-  fprintf(file, "%-*sat %g: %.0f deliveries/s", PAGE_LABEL, "", step->load, step->deliveries_per_second);
-  write_clock(file, "delivery", &step->delivery);
-  write_clock(file, "ack", &step->ack);
-  fprintf(file, "; busiest worker %.0f %%\n", step->busy_share * 100);
+  format_clock(delivery, "delivery", &step->delivery);
+  format_clock(ack, "ack", &step->ack);
+  page_text(file, "", "at %g: %.0f deliveries/s%s%s; busiest worker %.0f %%", step->load, step->deliveries_per_second,
+      delivery, ack, step->busy_share * 100);
 }
 
 /* Loads between the sides of the answer: there the subject is random, and how often it held says how much. */
