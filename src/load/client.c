@@ -430,7 +430,9 @@ static void on_acked(struct client *base, uint32_t token, int32_t code) {
     if (phase == TRAFFIC_MEASURE) series_count(worker->series, SERIES_REJECTED, now_ns, 1);
   } else {
     if (!ledger_acked(ledger, slot)) return;
-    tally_of(client, phase)->publishes.acked++;
+    struct tally *tally = tally_of(client, phase);
+    tally->publishes.acked++;
+    if (now_ns >= worker->control->end_ns[phase]) tally->publishes.acked_late++;
     if (phase == TRAFFIC_MEASURE) {
       uint64_t scheduled_ns = ledger_scheduled_ns(ledger, slot);
       record(client, CLOCK_ACK, scheduled_ns, now_ns);

@@ -88,6 +88,7 @@ void tally_merge(struct tally *into, const struct tally *from) {
   into->publishes.scheduled += from->publishes.scheduled;
   into->publishes.attempted += from->publishes.attempted;
   into->publishes.acked += from->publishes.acked;
+  into->publishes.acked_late += from->publishes.acked_late;
   codes_merge(&into->publishes.unsent, &from->publishes.unsent);
   codes_merge(&into->publishes.rejected, &from->publishes.rejected);
   codes_merge(&into->publishes.timed_out, &from->publishes.timed_out);
@@ -141,6 +142,11 @@ static enum status check_publishes(const struct tally *tally, bool has_acks, str
         "accounting identity broken (a bug in muster): publishes attempted %" PRIu64 " is not acked %" PRIu64
         " + rejected %" PRIu64 " + timed_out %" PRIu64,
         tally->publishes.attempted, tally->publishes.acked, rejected, timed_out);
+  }
+  if (tally->publishes.acked_late > tally->publishes.acked) {
+    return err_set(err, STATUS_PROTOCOL,
+        "accounting identity broken (a bug in muster): publishes acked_late %" PRIu64 " is above acked %" PRIu64,
+        tally->publishes.acked_late, tally->publishes.acked);
   }
   if (!has_acks && answered != 0) {
     return err_set(err, STATUS_PROTOCOL,

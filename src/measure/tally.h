@@ -55,6 +55,7 @@ struct tally {
   } connections;
   struct {
     uint64_t scheduled, attempted, acked;
+    uint64_t acked_late; /* of acked: those whose ACK came after the phase, so that no rate counts them */
     struct codes unsent, rejected, timed_out;
   } publishes;
   struct {

@@ -258,6 +258,7 @@ static void write_publishes(struct json_writer *w, const struct tally *t, const 
   json_put_uint(w, "scheduled", t->publishes.scheduled);
   json_put_uint(w, "attempted", t->publishes.attempted);
   json_put_uint(w, "acked", t->publishes.acked);
+  json_put_uint(w, "acked_late", t->publishes.acked_late);
   write_codes(w, "rejected", &t->publishes.rejected, r);
   write_codes(w, "timed_out", &t->publishes.timed_out, r);
   write_codes(w, "unsent", &t->publishes.unsent, r);

@@ -184,6 +184,11 @@ static void write_rates(FILE *file, const struct report *r) {
   } else {
     page_text(file, "rates", "deliveries_per_second %.2f", r->deliveries_per_second);
   }
+  const struct tally *t = &r->measure;
+  if (t->publishes.acked_late || t->deliveries.late) {
+    page_text(file, "", "without the %" PRIu64 " acks and %" PRIu64 " deliveries that came after the measure phase",
+        t->publishes.acked_late, t->deliveries.late);
+  }
   char asked[48] = "";
   if (report_asked_rate(r) > 0) snprintf(asked, sizeof asked, " of %g asked", report_asked_rate(r));
   page_text(file, "", "attempts_per_second %.2f%s, connections_per_second %.2f", r->attempts_per_second, asked,

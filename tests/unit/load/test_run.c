@@ -268,7 +268,7 @@ struct trial {
   struct faults faults;
   /* What the progress display does in the measure phase. */
   int interrupt; /* value to set */
-  bool kill_a_worker, stop_the_server, resume_the_server;
+  bool kill_a_worker, stop_the_server, resume_the_server, resume_in_grace;
   uint32_t outstanding_max; /* 0: the driver's */
   volatile int interrupted;
   pid_t server;
@@ -293,6 +293,7 @@ static pid_t a_worker(pid_t not_this) {
 static void on_progress(void *context, const struct run_progress *progress) {
   struct trial *trial = context;
   if (trial->acted && trial->resume_the_server && progress->phase_elapsed_s > 0.6) kill(trial->server, SIGCONT);
+  if (trial->acted && trial->resume_in_grace && progress->phase == RUN_GRACE) kill(trial->server, SIGCONT);
   if (trial->acted || progress->phase != RUN_MEASURE || progress->phase_elapsed_s < 0.3) return;
   trial->acted = true;
   trial->interrupted = trial->interrupt;
@@ -555,6 +556,23 @@ static void test_stopped_server_is_reported(void **state) {
   end(trial);
 }
 
+/* A server that catches up in the grace answers everything, and has yet not kept up with the rate. */
+static void test_rates_end_with_the_phase(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->stop_the_server = trial->resume_in_grace = true;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->publishes.acked, 500);
+  assert_int_equal(measure->deliveries.observed, 500);
+  assert_in_range(measure->publishes.acked_late, 1, 400);
+  assert_in_range(measure->deliveries.late, 1, 400);
+  report_judge(&trial->report);
+  assert_true(trial->report.acks_per_second < trial->report.attempts_per_second);
+  assert_true(trial->report.deliveries_per_second < trial->report.attempts_per_second);
+  end(trial);
+}
+
 /* A pause of the server with one publish outstanding per sender: what falls due meanwhile waits, keeps its scheduled
  * time, and leaves in order when the server goes on. */
 static void check_backlog(enum arrivals arrivals) {
@@ -665,6 +683,7 @@ int main(void) {
       cmocka_unit_test(test_silent_server),
       cmocka_unit_test(test_dropped_connection),
       cmocka_unit_test(test_stopped_server_is_reported),
+      cmocka_unit_test(test_rates_end_with_the_phase),
       cmocka_unit_test(test_backlog_leaves_in_order),
       cmocka_unit_test(test_interrupted_run_reports),
       cmocka_unit_test(test_given_up_run_ends),

@@ -94,6 +94,9 @@ static void refuses_each_broken_identity(void **state) {
   tally = sound(true);
   codes_add(&tally.publishes.timed_out, CAUSE_CONNECTION_LOST, 1);
   refuse(tally, true, "publishes attempted", "timed_out 3");
+  tally = sound(true);
+  tally.publishes.acked_late = 91;
+  refuse(tally, true, "acked_late 91", "acked 90");
 }
 
 static void refuses_answers_without_acks(void **state) {
@@ -143,10 +146,10 @@ static void merges_every_counter(void **state) {
   (void)state;
   struct tally from = {0};
   uint64_t *const plain[] = {&from.connections.attempted, &from.connections.established, &from.connections.reconnected,
-      &from.publishes.scheduled, &from.publishes.attempted, &from.publishes.acked, &from.deliveries.expected,
-      &from.deliveries.observed, &from.deliveries.lost, &from.deliveries.duplicate, &from.deliveries.reordered,
-      &from.deliveries.corrupt, &from.deliveries.unexpected, &from.deliveries.late, &from.deliveries.unacked_delivered,
-      &from.deliveries.recovered, &from.bytes_sent, &from.bytes_received};
+      &from.publishes.scheduled, &from.publishes.attempted, &from.publishes.acked, &from.publishes.acked_late,
+      &from.deliveries.expected, &from.deliveries.observed, &from.deliveries.lost, &from.deliveries.duplicate,
+      &from.deliveries.reordered, &from.deliveries.corrupt, &from.deliveries.unexpected, &from.deliveries.late,
+      &from.deliveries.unacked_delivered, &from.deliveries.recovered, &from.bytes_sent, &from.bytes_received};
   struct codes *const codes[] = {&from.connections.failed, &from.connections.dropped, &from.publishes.unsent,
       &from.publishes.rejected, &from.publishes.timed_out};
   const size_t plain_count = sizeof plain / sizeof plain[0];

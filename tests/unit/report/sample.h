@@ -101,6 +101,7 @@ static inline struct report sample_primes(void) {
   t->publishes.scheduled = 1000099;
   t->publishes.attempted = 1000117;
   t->publishes.acked = 1000121;
+  t->publishes.acked_late = 1000123;
   codes_add(&t->publishes.unsent, CAUSE_BLOCKED, 1000133);
   codes_add(&t->publishes.rejected, 11014, 1000151);
   codes_add(&t->publishes.rejected, 12345, 1000159);

@@ -66,6 +66,7 @@ static void every_number_stands_at_its_key(void **state) {
       {"publishes.scheduled", 1000099},
       {"publishes.attempted", 1000117},
       {"publishes.acked", 1000121},
+      {"publishes.acked_late", 1000123},
       {"publishes.unsent", 1000133},
       {"publishes.unsent_by_code.0.count", 1000133},
       {"publishes.rejected", 1000151 + 1000159},

@@ -89,6 +89,7 @@ static void rates_errors_and_workers_are_named(void **state) {
   assert_says(text, "1.3125 observed deliveries per acked publish");
   assert_says(text, "acks_per_second 1000651.50");
   assert_says(text, "deliveries_per_second 1000667.50");
+  assert_says(text, "without the 1000123 acks and 1000249 deliveries that came after");
   assert_says(text, "attempts_per_second 1000669.50 of 100 asked");
   assert_says(text, "connections_per_second 1000679.50");
   assert_says(text, "1,000,303 warm-up publishes");

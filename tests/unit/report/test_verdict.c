@@ -50,6 +50,22 @@ static void rates_use_the_true_window(void **state) {
   report_free(&r);
 }
 
+static void rates_leave_out_what_came_after_the_window(void **state) {
+  (void)state;
+  struct report r = sample_valid();
+  r.measure_s = 10;
+  r.measure.publishes.acked_late = 400;
+  r.measure.deliveries.late = 300;
+  report_judge(&r);
+  assert_true(r.acks_per_second == (1000 - 400) / 10.0);
+  assert_true(r.deliveries_per_second == (double)(r.measure.deliveries.observed - 300) / 10);
+  assert_true(r.attempts_per_second == 1000 / 10.0);
+  r.measure.deliveries.late = r.measure.deliveries.observed + 1; /* late ones of publishes that were not acked */
+  report_judge(&r);
+  assert_true(r.deliveries_per_second == 0);
+  report_free(&r);
+}
+
 static void judging_twice_changes_nothing(void **state) {
   (void)state;
   struct report r = sample_valid();
@@ -250,6 +266,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_clean_run_is_valid),
       cmocka_unit_test(rates_use_the_true_window),
+      cmocka_unit_test(rates_leave_out_what_came_after_the_window),
       cmocka_unit_test(judging_twice_changes_nothing),
       cmocka_unit_test(interruption),
       cmocka_unit_test(a_phase_that_ended_early),
