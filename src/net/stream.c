@@ -621,10 +621,11 @@ enum status listener_open(struct listener *listener, struct loop *loop, struct a
   if (fd < 0) return listen_failed(fd, address, err);
   int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (listener->joins) setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  if (bind(fd, (const struct sockaddr *)&address->storage, address->len) != 0) return listen_failed(fd, address, err);
+  /* After the bind, which has seen that nobody else is there: from now on others may join. */
   setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
-  if (bind(fd, (const struct sockaddr *)&address->storage, address->len) != 0 || listen(fd, 65535) != 0) {
-    return listen_failed(fd, address, err);
-  }
+  if (listen(fd, 65535) != 0) return listen_failed(fd, address, err);
   address->len = sizeof address->storage;
   if (getsockname(fd, (struct sockaddr *)&address->storage, &address->len) != 0) {
     return listen_failed(fd, address, err);

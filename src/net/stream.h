@@ -87,10 +87,12 @@ void stream_close(struct stream *stream, bool reset);
 
 /* Listening (set accepted before): calls accepted with each new non-blocking descriptor. The descriptor is in
  * listener->watch.fd; port 0 takes a free one, and address is updated with it. Several listeners may share a port
- * (SO_REUSEPORT). */
+ * (SO_REUSEPORT): the second and later ones say so with joins (set before). Without it a port on which anybody listens
+ * is refused, another process of the same user included, which the kernel would let share the connections. */
 struct listener {
   struct watch watch;
   struct loop *loop;
+  bool joins;
   void (*accepted)(struct listener *listener, int fd, const struct address *peer);
   struct timer retry; /* pauses accepting while descriptors are out */
 };

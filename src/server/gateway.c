@@ -195,6 +195,7 @@ enum status gateway_open(struct gateway *gateway, struct err *err) {
   }
   if (status != STATUS_OK) return status;
   gateway->listener.accepted = accepted;
+  gateway->listener.joins = gateway->number > 0;
   status = listener_open(&gateway->listener, gateway->loop, gateway->address, err);
   gateway->listening = status == STATUS_OK;
   return status;

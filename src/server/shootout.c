@@ -127,6 +127,7 @@ static enum status open_loop(struct shootout_loop *loop, struct address *address
   loop->cable_ping.fire = ping_cables;
   timer_arm(loop_wheel(loop->loop), &loop->cable_ping, clock_now_ns() + CABLE_PING_NS);
   loop->listener.accepted = accepted;
+  loop->listener.joins = loop->number > 0;
   status = listener_open(&loop->listener, loop->loop, address, err);
   loop->listening = status == STATUS_OK;
   return status;

@@ -600,6 +600,25 @@ static void test_port_taken(void **state) {
   close(fd);
 }
 
+static void test_port_is_shared_only_with_who_joins(void **state) {
+  (void)state;
+  struct loop *loop;
+  struct err err;
+  struct address address;
+  struct listener first = {0}, stranger = {0}, second = {.joins = true};
+  assert_int_equal(loop_create(&loop, &err), STATUS_OK);
+  assert_int_equal(address_resolve("127.0.0.1", 0, &address, &err), STATUS_OK);
+  assert_int_equal(listener_open(&first, loop, &address, &err), STATUS_OK);
+  struct address same = address;
+  assert_int_equal(listener_open(&stranger, loop, &same, &err), STATUS_IO);
+  assert_non_null(strstr(err.text, "another program listens there"));
+  assert_int_equal(listener_open(&second, loop, &same, &err), STATUS_OK);
+  assert_memory_equal(&same.storage, &address.storage, address.len);
+  listener_close(&first);
+  listener_close(&second);
+  loop_destroy(loop);
+}
+
 static void test_tls_refuses_unknown_certificates(void **state) {
   (void)state;
   struct err err;
@@ -784,6 +803,7 @@ int main(void) {
       cmocka_unit_test(test_free_in_callbacks),
       cmocka_unit_test(test_listener_closed_while_accepting),
       cmocka_unit_test(test_port_taken),
+      cmocka_unit_test(test_port_is_shared_only_with_who_joins),
       cmocka_unit_test(test_tls_refuses_unknown_certificates),
       cmocka_unit_test(test_tls_checks_the_host_name),
       cmocka_unit_test(test_tls_against_a_plain_server),
