@@ -30,6 +30,16 @@ enum capability {
   CAPABILITY_GROUP_ECHO = 1 << 8, /* what goes to a group or a room comes back to its sender too */
 };
 
+/* What only MQTT asks. */
+struct mqtt_settings {
+  const char *version;      /* "3.1.1" or "5"; NULL: 5 */
+  const char *topic_prefix; /* in front of every topic; NULL: "muster" */
+  uint32_t qos;             /* of publishes and subscriptions: 0, 1 or 2 */
+  uint32_t receive_maximum; /* announced by clients of version 5; 0: none */
+  bool keep_session;        /* across connections */
+  bool retain;              /* publishes are kept as the last one of their topic */
+};
+
 /* What the load room wants provisioned and how; filled before prepare, read-only afterwards. */
 struct driver_settings {
   const char *target;        /* as the user gave it, for messages */
@@ -57,8 +67,9 @@ struct driver_settings {
   bool tls_verify;         /* of every TLS connection, the set-up API's included */
   const char *tls_ca_file; /* NULL: the system's */
   const char *tls_certificate_file, *tls_key_file; /* of the clients; NULL: none */
-  const char *user;                /* whom all clients log in as; NULL: nobody, or the driver's own users */
-  const char *password;            /* from the environment; never logged; NULL when absent */
+  const char *user;     /* whom all clients log in as; NULL: nobody, or the driver's own users */
+  const char *password; /* from the environment; never logged; NULL when absent */
+  struct mqtt_settings mqtt;
   const volatile int *interrupted; /* set by a signal: stop soon */
 };
 
@@ -183,3 +194,4 @@ extern const struct driver driver_shootout_json, driver_shootout_binary, driver_
     driver_shootout_actioncable;
 
 #endif
+extern const struct driver driver_mqtt;

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-static const struct driver *const drivers[] = {&driver_juggle, &driver_shootout_json, &driver_shootout_binary,
-    &driver_shootout_phoenix, &driver_shootout_actioncable, NULL};
+static const struct driver *const drivers[] = {&driver_juggle, &driver_mqtt, &driver_shootout_json,
+    &driver_shootout_binary, &driver_shootout_phoenix, &driver_shootout_actioncable, NULL};
 
 const struct driver *const *driver_all(void) {
   return drivers;

@@ -128,20 +128,30 @@ enum status tls_client_context(struct tls_context **out, bool verify, const char
       ca_file ? ca_file : "the system's store", openssl_reason());
 }
 
+static enum status use_certificate(
+    struct tls_context *context, const char *certificate_file, const char *key_file, struct err *err) {
+  if (SSL_CTX_use_certificate_chain_file(context->ssl, certificate_file) != 1) {
+    return err_set(
+        err, STATUS_USAGE, "cannot read the certificate in %s (PEM): %s", certificate_file, openssl_reason());
+  }
+  if (SSL_CTX_use_PrivateKey_file(context->ssl, key_file, SSL_FILETYPE_PEM) != 1) {
+    return err_set(err, STATUS_USAGE, "cannot read the private key in %s (PEM): %s", key_file, openssl_reason());
+  }
+  if (SSL_CTX_check_private_key(context->ssl) == 1) return STATUS_OK;
+  return err_set(
+      err, STATUS_USAGE, "the key in %s does not belong to the certificate in %s", key_file, certificate_file);
+}
+
+enum status tls_client_certificate(
+    struct tls_context *context, const char *certificate_file, const char *key_file, struct err *err) {
+  return use_certificate(context, certificate_file, key_file, err);
+}
+
 enum status tls_server_context(
     struct tls_context **out, const char *certificate_file, const char *key_file, struct err *err) {
   struct tls_context *context = make_context(TLS_server_method(), err);
   if (!context) return STATUS_MEMORY;
-  enum status status = STATUS_OK;
-  if (SSL_CTX_use_certificate_chain_file(context->ssl, certificate_file) != 1) {
-    status =
-        err_set(err, STATUS_USAGE, "cannot read the certificate in %s (PEM): %s", certificate_file, openssl_reason());
-  } else if (SSL_CTX_use_PrivateKey_file(context->ssl, key_file, SSL_FILETYPE_PEM) != 1) {
-    status = err_set(err, STATUS_USAGE, "cannot read the private key in %s (PEM): %s", key_file, openssl_reason());
-  } else if (SSL_CTX_check_private_key(context->ssl) != 1) {
-    status = err_set(
-        err, STATUS_USAGE, "the key in %s does not belong to the certificate in %s", key_file, certificate_file);
-  }
+  enum status status = use_certificate(context, certificate_file, key_file, err);
   if (status != STATUS_OK) {
     tls_context_free(context);
     return status;

@@ -12,6 +12,9 @@ struct tls_context;
 
 /* verify false accepts any certificate (self-signed test servers); ca_file NULL uses the system's. */
 enum status tls_client_context(struct tls_context **out, bool verify, const char *ca_file, struct err *err);
+/* Lets the clients of a context show a certificate, of PEM files. */
+enum status tls_client_certificate(
+    struct tls_context *context, const char *certificate_file, const char *key_file, struct err *err);
 enum status tls_server_context(
     struct tls_context **out, const char *certificate_file, const char *key_file, struct err *err);
 void tls_context_free(struct tls_context *context);

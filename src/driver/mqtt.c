@@ -1,0 +1,887 @@
+/* MQTT 3.1.1 and 5 over TCP, TLS and WebSocket: CONNECT, one SUBSCRIBE for each topic, then publishes and deliveries.
+ *
+ * Topics: <prefix>/<run>/c/<index> is a client's own, .../g/<group> a group's, .../all everybody's. A client is
+ * established when every subscription was granted with the QoS that was asked.
+ *
+ * An ACK is the PUBACK of QoS 1 and the PUBCOMP of QoS 2; QoS 0 has none. A broker sends a group's message back to a
+ * publisher that subscribes to it too, unless version 5's No Local forbids it.
+ *
+ * A publish that is unanswered when its connection ends has failed and is not sent again, since the load room has
+ * counted it so; its packet identifier stays unused as long as may be, and what QoS 2 has delivered is remembered.
+ *
+ * MQTT does not say when a session's queue has been read to its end: a backlog counts as read when a PINGREQ was
+ * answered and nothing was delivered in between. */
+#include "driver/driver.h"
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "net/http.h"
+#include "net/tls.h"
+#include "net/ws.h"
+#include "wire/mqtt.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_NS (40 * NS_PER_SEC)
+#define UNANSWERED_MAX 3
+#define UPGRADE_KEY_BYTES 25
+#define SUBPROTOCOL "mqtt"
+#define PREFIX_MAX 128
+#define TOPIC_MAX (PREFIX_MAX + 40)
+#define CLIENT_ID_MAX 24
+#define CREDENTIAL_MAX 65535
+#define PACKET_OVERHEAD (256 * 1024) /* topic and properties around a payload */
+#define WINDOW_MAX 65535
+#define INFLIGHT_INLINE 4
+#define INFLIGHT_MAX 65536
+#define SESSION_EXPIRY_S 3600
+
+enum step { STEP_UPGRADE, STEP_CONNECT, STEP_SUBSCRIBE, STEP_BACKLOG, STEP_READY };
+
+/* Packet identifiers in use; an identifier has its place, so that it is found at once. */
+struct inflight_entry {
+  uint32_t token;
+  uint16_t id; /* 0: free */
+};
+
+struct inflight {
+  struct inflight_entry *more; /* owned; NULL while the first will do */
+  uint32_t size;               /* of more, a power of two */
+  uint32_t used;
+  struct inflight_entry first[INFLIGHT_INLINE];
+};
+
+struct mqtt_client {
+  struct ws ws;
+  struct buf gathered;            /* the beginning of a packet of which WebSocket messages brought parts */
+  struct inflight sent, received; /* publishes without their answer; of QoS 2, without their PUBREL */
+  uint32_t mask_state;
+  uint32_t subscribed; /* topics */
+  uint32_t window;     /* publishes that the server takes without an answer */
+  uint16_t last_id, subscribe_id;
+  uint16_t ping_every_s; /* when the server wants it sooner than this run's ticks; 0: it does not */
+  uint8_t step;          /* enum step */
+  uint8_t unanswered;
+  bool came; /* something was delivered since the last PINGREQ */
+  char upgrade_key[UPGRADE_KEY_BYTES];
+};
+
+static_assert(sizeof(struct client) + sizeof(struct mqtt_client) <= 384, "an idle client must stay small");
+
+/* What all clients share. */
+struct mqtt_plan {
+  enum mqtt_version version;
+  uint8_t qos;
+  bool websocket;
+  uint16_t keep_alive_s;
+  uint32_t topics;         /* of one client */
+  char prefix[PREFIX_MAX]; /* of every topic, with the run and a slash at its end */
+  size_t prefix_len;
+  char title[128];
+  char headers[600]; /* of the upgrade */
+};
+
+static struct mqtt_client *state_of(struct client *client) {
+  return client_state(client);
+}
+
+static const struct mqtt_plan *plan_of(const struct client *client) {
+  return client->run->population;
+}
+
+static const struct mqtt_settings *asked_of(const struct client *client) {
+  return &client->run->settings.mqtt;
+}
+
+static bool keeps_session(const struct driver_settings *settings) {
+  return settings->mqtt.keep_session || settings->backlog;
+}
+
+/* --- names --- */
+
+static size_t write_topic(const struct mqtt_plan *plan, char kind, uint32_t index, char out[TOPIC_MAX]) {
+  memcpy(out, plan->prefix, plan->prefix_len);
+  char *at = out + plan->prefix_len;
+  if (kind == 'a') {
+    memcpy(at, "all", 3);
+    return plan->prefix_len + 3;
+  }
+  char digits[10];
+  size_t count = 0;
+  do {
+    digits[count++] = (char)('0' + index % 10);
+    index /= 10;
+  } while (index > 0);
+  *at++ = kind;
+  *at++ = '/';
+  while (count > 0)
+    *at++ = digits[--count];
+  return (size_t)(at - out);
+}
+
+/* The i-th topic to which a client subscribes. */
+static size_t write_subscribed(const struct client *client, uint32_t i, char out[TOPIC_MAX]) {
+  const struct driver_settings *settings = &client->run->settings;
+  const struct mqtt_plan *plan = plan_of(client);
+  if (settings->broadcast) return write_topic(plan, 'a', 0, out);
+  if (settings->groups == 0) return write_topic(plan, 'c', client->index, out);
+  return write_topic(plan, 'g', settings->shared_groups ? i : client->index % settings->groups, out);
+}
+
+static size_t write_destination(const struct client *client, const struct publish *publish, char out[TOPIC_MAX]) {
+  const struct mqtt_plan *plan = plan_of(client);
+  switch (publish->to) {
+  case PUBLISH_TO_GROUP:
+    return write_topic(plan, 'g', publish->recipient, out);
+  case PUBLISH_TO_ALL:
+    return write_topic(plan, 'a', 0, out);
+  case PUBLISH_TO_SELF:
+    return write_topic(plan, 'c', client->index, out);
+  default:
+    return write_topic(plan, 'c', publish->recipient, out);
+  }
+}
+
+/* At most 23 letters and digits, which every server must take: 48 bits of the run, and the index. */
+static size_t write_client_id(const struct client *client, char out[CLIENT_ID_MAX]) {
+  uint64_t run = client->run->settings.run_id & UINT64_C(0xffffffffffff);
+  return (size_t)snprintf(out, CLIENT_ID_MAX, "%012" PRIx64 "c%" PRIu32, run, client->index);
+}
+
+/* --- packet identifiers --- */
+
+static struct inflight_entry *inflight_place(struct inflight *inflight, uint16_t id) {
+  return inflight->more ? &inflight->more[id & (inflight->size - 1)] : &inflight->first[id & (INFLIGHT_INLINE - 1)];
+}
+
+static uint32_t inflight_size(const struct inflight *inflight) {
+  return inflight->more ? inflight->size : INFLIGHT_INLINE;
+}
+
+/* Identifiers that had different places have them in a table of twice the size too. */
+static bool inflight_grow(struct inflight *inflight) {
+  uint32_t old_size = inflight_size(inflight), size = old_size * 2;
+  if (size > INFLIGHT_MAX) return false;
+  struct inflight_entry *old = inflight->more ? inflight->more : inflight->first;
+  struct inflight_entry *more = calloc(size, sizeof *more);
+  if (!more) return false;
+  for (uint32_t i = 0; i < old_size; i++) {
+    if (old[i].id != 0) more[old[i].id & (size - 1)] = old[i];
+  }
+  free(inflight->more);
+  inflight->more = more;
+  inflight->size = size;
+  return true;
+}
+
+static bool inflight_has(struct inflight *inflight, uint16_t id) {
+  return inflight_place(inflight, id)->id == id;
+}
+
+/* False when memory is out. */
+static bool inflight_put(struct inflight *inflight, uint16_t id, uint32_t token) {
+  while (inflight_place(inflight, id)->id != 0) {
+    if (!inflight_grow(inflight)) return false;
+  }
+  *inflight_place(inflight, id) = (struct inflight_entry){token, id};
+  inflight->used++;
+  return true;
+}
+
+static bool inflight_take(struct inflight *inflight, uint16_t id, uint32_t *token) {
+  struct inflight_entry *entry = inflight_place(inflight, id);
+  if (entry->id != id) return false;
+  *token = entry->token;
+  entry->id = 0;
+  inflight->used--;
+  return true;
+}
+
+static void inflight_free(struct inflight *inflight) {
+  free(inflight->more);
+  *inflight = (struct inflight){0};
+}
+
+/* The next identifier whose place is free; the table grows only when it is half full, so that one publish which is
+ * never answered does not make it. 0 when memory is out. */
+static uint16_t next_id(struct mqtt_client *state) {
+  struct inflight *sent = &state->sent;
+  if (sent->used * 2 >= inflight_size(sent) && !inflight_grow(sent)) return 0;
+  do {
+    state->last_id++;
+  } while (state->last_id == 0 || inflight_place(sent, state->last_id)->id != 0);
+  return state->last_id;
+}
+
+/* --- set-up --- */
+
+static void mqtt_release(struct driver_run *run) {
+  tls_context_free(run->tls);
+  run->tls = NULL;
+  arena_free(&run->arena);
+  run->population = NULL;
+}
+
+static bool is_field_text(const char *text) {
+  for (; *text; text++) {
+    if ((unsigned char)*text < ' ' || *text == 0x7f) return false;
+  }
+  return true;
+}
+
+static enum status read_version(struct mqtt_plan *plan, const struct mqtt_settings *asked, struct err *err) {
+  bool is_5 = !asked->version || strcmp(asked->version, "5") == 0;
+  plan->version = is_5 ? MQTT_5 : MQTT_3_1_1;
+  if (!is_5 && strcmp(asked->version, "3.1.1") != 0) {
+    return err_set(err, STATUS_USAGE, "--mqtt-version %.20s: give 3.1.1 or 5", asked->version);
+  }
+  if (asked->qos > 2) return err_set(err, STATUS_USAGE, "--qos %u: give 0, 1 or 2", asked->qos);
+  plan->qos = (uint8_t)asked->qos;
+  if (asked->receive_maximum > WINDOW_MAX) {
+    return err_set(err, STATUS_USAGE, "--receive-maximum %u: 65535 is the most", asked->receive_maximum);
+  }
+  if (asked->receive_maximum > 0 && !is_5) {
+    return err_set(err, STATUS_USAGE, "--receive-maximum needs --mqtt-version 5: 3.1.1 cannot say it");
+  }
+  return STATUS_OK;
+}
+
+static enum status write_prefix(struct mqtt_plan *plan, const struct driver_settings *settings, struct err *err) {
+  const char *prefix = settings->mqtt.topic_prefix ? settings->mqtt.topic_prefix : "muster";
+  if (!is_field_text(prefix) || strpbrk(prefix, "+#") || prefix[0] == '$') {
+    return err_set(
+        err, STATUS_USAGE, "--topic-prefix %.60s: a topic has no + and #, and does not begin with $", prefix);
+  }
+  int len = snprintf(plan->prefix, sizeof plan->prefix, "%s/%016" PRIx64 "/", prefix, settings->run_id);
+  if (len < 0 || (size_t)len >= sizeof plan->prefix) {
+    return err_set(err, STATUS_USAGE, "--topic-prefix is longer than 100 characters");
+  }
+  plan->prefix_len = (size_t)len;
+  return STATUS_OK;
+}
+
+static enum status check_credentials(const struct driver_settings *settings, struct err *err) {
+  bool too_long = (settings->user && strlen(settings->user) > CREDENTIAL_MAX) ||
+                  (settings->password && strlen(settings->password) > CREDENTIAL_MAX);
+  if (too_long) return err_set(err, STATUS_USAGE, "user name and password may have 65535 bytes each");
+  if (!settings->tls_certificate_file == !settings->tls_key_file) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--cert and --key belong together: give both");
+}
+
+static enum status write_headers(struct mqtt_plan *plan, const struct driver_settings *settings, struct err *err) {
+  const char *origin = settings->origin;
+  if (origin && !is_field_text(origin)) return err_set(err, STATUS_USAGE, "--origin holds a control character");
+  int len = snprintf(plan->headers, sizeof plan->headers, "Sec-WebSocket-Protocol: " SUBPROTOCOL "\r\n%s%s%s",
+      origin ? "Origin: " : "", origin ? origin : "", origin ? "\r\n" : "");
+  if (len > 0 && (size_t)len < sizeof plan->headers) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--origin is longer than 500 characters");
+}
+
+/* The server closes after one and a half of it without a packet; what it is told leaves as much between two PINGREQs
+ * as was asked for. */
+static uint16_t keep_alive_s(const struct driver_run *run) {
+  uint64_t told_ns = driver_tick_ns(run) * 3 / 2;
+  uint64_t told_s = (told_ns + NS_PER_SEC - 1) / NS_PER_SEC;
+  return told_s > UINT16_MAX ? UINT16_MAX : (uint16_t)told_s;
+}
+
+static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
+  static const char *const meanings[] = {
+      "none", "PUBACK: the broker has taken over the message (QoS 1)", "PUBCOMP: the handshake is through (QoS 2)"};
+  static const char *const deliveries[] = {"at most once, to who is connected (QoS 0)",
+      "at least once within the session, queued up to the broker's limits (QoS 1)",
+      "exactly once within the session, queued up to the broker's limits (QoS 2)"};
+  const struct mqtt_settings *asked = &run->settings.mqtt;
+  snprintf(plan->title, sizeof plan->title, "MQTT %s over %s%s, QoS %u, %s session%s, keep alive %u s",
+      plan->version == MQTT_5 ? "5" : "3.1.1", plan->websocket ? "WebSocket" : "TCP", tls ? " and TLS" : "", plan->qos,
+      keeps_session(&run->settings) ? "kept" : "clean", asked->retain ? ", retained" : "", plan->keep_alive_s);
+  run->title = plan->title;
+  run->ack_meaning = meanings[plan->qos];
+  run->delivery = deliveries[plan->qos];
+  if (plan->qos == 0) run->capabilities &= ~(unsigned)CAPABILITY_ACKS;
+  if (plan->version == MQTT_5) run->capabilities &= ~(unsigned)CAPABILITY_GROUP_ECHO;
+}
+
+static uint16_t default_port(bool tls, bool websocket) {
+  if (websocket) return tls ? 443 : 80;
+  return tls ? 8883 : 1883;
+}
+
+static enum status open_target(struct driver_run *run, bool tls, struct err *err) {
+  const struct driver_settings *settings = &run->settings;
+  memcpy(run->server_name, settings->url.host, sizeof run->server_name);
+  enum status status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
+  if (status != STATUS_OK || !tls) return status;
+  status = tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
+  if (status != STATUS_OK || !settings->tls_certificate_file) return status;
+  return tls_client_certificate(run->tls, settings->tls_certificate_file, settings->tls_key_file, err);
+}
+
+static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
+  struct driver_settings *settings = &run->settings;
+  struct url *url = &settings->url;
+  struct mqtt_plan *plan = arena_alloc(&run->arena, sizeof *plan);
+  if (!plan) return err_set(err, STATUS_MEMORY, "out of memory for the plan of the clients");
+  run->population = plan;
+  plan->websocket = strstr(url->scheme, "+ws");
+  bool tls = strncmp(url->scheme, "mqtts", 5) == 0 || strstr(url->scheme, "+wss");
+  if (url->port == 0) url->port = default_port(tls, plan->websocket);
+  plan->keep_alive_s = keep_alive_s(run);
+  plan->topics = settings->groups > 0 && settings->shared_groups && !settings->broadcast ? settings->groups : 1;
+  enum status status = read_version(plan, &settings->mqtt, err);
+  if (status == STATUS_OK) status = write_prefix(plan, settings, err);
+  if (status == STATUS_OK) status = check_credentials(settings, err);
+  if (status == STATUS_OK) status = write_headers(plan, settings, err);
+  if (status == STATUS_OK) status = open_target(run, tls, err);
+  if (status == STATUS_OK) {
+    describe(run, plan, tls);
+  } else {
+    mqtt_release(run);
+  }
+  return status;
+}
+
+/* --- writing: each returns false when memory is out or the stream is over --- */
+
+static void next_mask(struct mqtt_client *state, uint8_t mask[4]) {
+  uint32_t x = state->mask_state;
+  x ^= x << 13;
+  x ^= x >> 17;
+  x ^= x << 5;
+  state->mask_state = x;
+  memcpy(mask, &x, 4);
+}
+
+static bool write_raw(struct client *client, const void *data, size_t len) {
+  if (!stream_write(&client->stream, data, len)) return false;
+  client->run->bytes_sent += len;
+  return true;
+}
+
+static bool write_control(struct client *client, uint8_t opcode, const void *data, size_t len) {
+  uint8_t mask[4], frame[131];
+  next_mask(state_of(client), mask);
+  return write_raw(client, frame, ws_write_control(frame, opcode, data, len, mask));
+}
+
+struct frame {
+  uint8_t *packet;
+  size_t header_len;
+  uint8_t mask[4];
+};
+
+/* Reserves room for a packet, in a WebSocket frame of its own where there are such. */
+static bool frame_begin(struct client *client, struct frame *frame, size_t len) {
+  bool framed = plan_of(client)->websocket;
+  frame->header_len = framed ? ws_header_size(len, true) : 0;
+  uint8_t *at = stream_reserve(&client->stream, frame->header_len + len);
+  if (!at) return false;
+  if (framed) {
+    next_mask(state_of(client), frame->mask);
+    ws_write_header(at, WS_BINARY, len, frame->mask);
+  }
+  frame->packet = at + frame->header_len;
+  return true;
+}
+
+static void frame_end(struct client *client, const struct frame *frame, size_t len) {
+  if (frame->header_len > 0) ws_mask(frame->packet, len, frame->mask, 0);
+  stream_commit(&client->stream, frame->header_len + len);
+  client->run->bytes_sent += frame->header_len + len;
+}
+
+static struct view connect_properties(const struct client *client, uint8_t out[16]) {
+  struct mqtt_property property[2];
+  size_t count = 0;
+  if (plan_of(client)->version != MQTT_5) return (struct view){0};
+  if (keeps_session(&client->run->settings)) {
+    property[count++] = (struct mqtt_property){.id = MQTT_SESSION_EXPIRY, .number = SESSION_EXPIRY_S};
+  }
+  uint32_t receive_maximum = asked_of(client)->receive_maximum;
+  if (receive_maximum > 0) {
+    property[count++] = (struct mqtt_property){.id = MQTT_RECEIVE_MAXIMUM_PROPERTY, .number = receive_maximum};
+  }
+  mqtt_write_properties(out, property, count);
+  return view_of(out, mqtt_properties_size(property, count));
+}
+
+static bool write_connect(struct client *client) {
+  const struct driver_settings *settings = &client->run->settings;
+  char id[CLIENT_ID_MAX];
+  uint8_t properties[16];
+  struct mqtt_connect connect = {
+      .version = plan_of(client)->version,
+      .clean = !keeps_session(settings),
+      .keep_alive_s = plan_of(client)->keep_alive_s,
+      .properties = connect_properties(client, properties),
+      .client_id = view_of(id, write_client_id(client, id)),
+      .has_user = settings->user,
+      .has_password = settings->user && settings->password,
+  };
+  if (connect.has_user) connect.user = view_str(settings->user);
+  if (connect.has_password) connect.password = view_str(settings->password);
+  size_t len = mqtt_connect_size(&connect);
+  struct frame frame;
+  if (!frame_begin(client, &frame, len)) return false;
+  mqtt_write_connect(frame.packet, &connect);
+  frame_end(client, &frame, len);
+  return true;
+}
+
+static bool write_subscribe(struct client *client) {
+  struct mqtt_client *state = state_of(client);
+  const struct mqtt_plan *plan = plan_of(client);
+  char topic[TOPIC_MAX];
+  uint8_t encoded[TOPIC_MAX + 3];
+  bool no_local = plan->version == MQTT_5 && client->run->settings.groups > 0;
+  struct mqtt_filter filter = {
+      .topic = view_of(topic, write_subscribed(client, state->subscribed, topic)),
+      .options = (uint8_t)(plan->qos | (no_local ? MQTT_NO_LOCAL : 0)),
+  };
+  mqtt_write_filters(encoded, MQTT_SUBSCRIBE, &filter, 1);
+  state->subscribe_id = next_id(state);
+  struct mqtt_subscribe subscribe = {
+      .id = state->subscribe_id, .filters = view_of(encoded, mqtt_filters_size(MQTT_SUBSCRIBE, &filter, 1))};
+  size_t len = mqtt_subscribe_size(plan->version, &subscribe);
+  struct frame frame;
+  if (subscribe.id == 0 || !frame_begin(client, &frame, len)) return false;
+  mqtt_write_subscribe(frame.packet, plan->version, MQTT_SUBSCRIBE, &subscribe);
+  frame_end(client, &frame, len);
+  return true;
+}
+
+static bool write_ack(struct client *client, enum mqtt_type type, uint16_t id, uint8_t code) {
+  enum mqtt_version version = plan_of(client)->version;
+  struct mqtt_ack ack = {.id = id, .code = code};
+  size_t len = mqtt_ack_size(version, &ack);
+  struct frame frame;
+  if (!frame_begin(client, &frame, len)) return false;
+  mqtt_write_ack(frame.packet, version, type, &ack);
+  frame_end(client, &frame, len);
+  return true;
+}
+
+static bool write_ping(struct client *client) {
+  struct frame frame;
+  if (!frame_begin(client, &frame, MQTT_PING_BYTES)) return false;
+  mqtt_write_ping(frame.packet, MQTT_PINGREQ);
+  frame_end(client, &frame, MQTT_PING_BYTES);
+  return true;
+}
+
+/* Version 5 can end a kept session with it, so that the run leaves nothing behind. */
+static bool write_disconnect(struct client *client) {
+  enum mqtt_version version = plan_of(client)->version;
+  uint8_t encoded[8];
+  struct mqtt_property property = {.id = MQTT_SESSION_EXPIRY, .number = 0};
+  struct mqtt_notice notice = {0};
+  if (version == MQTT_5 && keeps_session(&client->run->settings)) {
+    mqtt_write_properties(encoded, &property, 1);
+    notice.properties = view_of(encoded, mqtt_properties_size(&property, 1));
+  }
+  size_t len = mqtt_notice_size(version, &notice);
+  struct frame frame;
+  if (!frame_begin(client, &frame, len)) return false;
+  mqtt_write_notice(frame.packet, version, MQTT_DISCONNECT, &notice);
+  frame_end(client, &frame, len);
+  return true;
+}
+
+static enum publish_result mqtt_publish(struct client *client, const struct publish *publish) {
+  struct mqtt_client *state = state_of(client);
+  const struct mqtt_plan *plan = plan_of(client);
+  bool answered = plan->qos > 0;
+  if (state->step != STEP_READY) return PUBLISH_BLOCKED;
+  if (answered && state->sent.used >= state->window) return PUBLISH_BLOCKED;
+  char topic[TOPIC_MAX];
+  struct mqtt_publish message = {
+      .qos = plan->qos,
+      .retain = asked_of(client)->retain,
+      .id = answered ? next_id(state) : 0,
+      .topic = view_of(topic, write_destination(client, publish, topic)),
+      .payload = {NULL, publish->payload.size},
+  };
+  size_t len = mqtt_publish_size(plan->version, &message);
+  struct frame frame;
+  if (answered && message.id == 0) return PUBLISH_BLOCKED;
+  if (!frame_begin(client, &frame, len)) return PUBLISH_BLOCKED;
+  if (answered && !inflight_put(&state->sent, message.id, publish->token)) return PUBLISH_BLOCKED;
+  uint8_t *payload = mqtt_write_publish(frame.packet, plan->version, &message);
+  payload_write(client->run->driver->payload_form, payload, &publish->payload);
+  frame_end(client, &frame, len);
+  return PUBLISH_WRITTEN;
+}
+
+/* --- reading: each handler returns false once it has failed the client --- */
+
+static bool fail(struct client *client, int32_t code) {
+  client->hooks->failed(client, code);
+  return false;
+}
+
+static bool check_written(struct client *client, bool written) {
+  return written || fail(client, CAUSE_RESET);
+}
+
+/* When the server wants to hear from the client sooner than the run's ticks bring a PINGREQ. */
+static void plan_next_ping(struct client *client, uint64_t now_ns) {
+  uint16_t every_s = state_of(client)->ping_every_s;
+  if (every_s > 0) client->hooks->wake(client, now_ns + every_s * NS_PER_SEC);
+}
+
+static bool establish(struct client *client) {
+  state_of(client)->step = STEP_READY;
+  client->hooks->established(client);
+  plan_next_ping(client, clock_now_ns());
+  return true;
+}
+
+static bool read_backlog(struct client *client) {
+  struct mqtt_client *state = state_of(client);
+  state->step = STEP_BACKLOG;
+  state->came = false;
+  return check_written(client, write_ping(client));
+}
+
+static bool subscribe_next(struct client *client) {
+  struct mqtt_client *state = state_of(client);
+  state->step = STEP_SUBSCRIBE;
+  if (state->subscribed < plan_of(client)->topics) return check_written(client, write_subscribe(client));
+  return client->run->settings.backlog ? read_backlog(client) : establish(client);
+}
+
+static uint32_t message_limit(const struct driver_settings *settings) {
+  return settings->payload_bytes + PACKET_OVERHEAD;
+}
+
+/* What a server of version 5 says it cannot do, before it has to refuse it. */
+static int32_t missing_of(const struct client *client, struct view properties) {
+  const struct mqtt_plan *plan = plan_of(client);
+  struct mqtt_publish largest = {
+      .qos = plan->qos, .topic = {NULL, TOPIC_MAX}, .payload = {NULL, client->run->settings.payload_bytes}};
+  if (mqtt_property_number(properties, MQTT_MAXIMUM_QOS, 2) < plan->qos) return MQTT_NO_QOS;
+  if (asked_of(client)->retain && mqtt_property_number(properties, MQTT_RETAIN_AVAILABLE, 1) == 0) {
+    return MQTT_NO_RETAIN;
+  }
+  uint32_t max_bytes = mqtt_property_number(properties, MQTT_MAXIMUM_PACKET_SIZE, UINT32_MAX);
+  return mqtt_publish_size(plan->version, &largest) > max_bytes ? MQTT_PACKET_TOO_LARGE : 0;
+}
+
+static void note_keep_alive(struct client *client, struct view properties) {
+  uint32_t server_s = mqtt_property_number(properties, MQTT_SERVER_KEEP_ALIVE, 0);
+  uint32_t every_s = server_s > 2 ? server_s * 2 / 3 : server_s;
+  bool sooner = every_s > 0 && every_s * NS_PER_SEC < driver_tick_ns(client->run);
+  state_of(client)->ping_every_s = sooner ? (uint16_t)every_s : 0;
+}
+
+static bool on_connack(struct client *client, const struct mqtt_packet *packet) {
+  struct mqtt_client *state = state_of(client);
+  struct mqtt_connack connack;
+  bool awaited = state->step == STEP_CONNECT;
+  if (!awaited || !mqtt_read_connack(plan_of(client)->version, packet, &connack)) return fail(client, CAUSE_PROTOCOL);
+  if (connack.code != 0) return fail(client, connack.code);
+  int32_t missing = missing_of(client, connack.properties);
+  if (missing != 0) return fail(client, missing);
+  if (!connack.session_present) inflight_free(&state->received);
+  state->window = mqtt_property_number(connack.properties, MQTT_RECEIVE_MAXIMUM_PROPERTY, WINDOW_MAX);
+  note_keep_alive(client, connack.properties);
+  return subscribe_next(client);
+}
+
+static bool on_suback(struct client *client, const struct mqtt_packet *packet) {
+  struct mqtt_client *state = state_of(client);
+  struct mqtt_suback suback;
+  if (!mqtt_read_suback(plan_of(client)->version, packet, &suback)) return fail(client, CAUSE_PROTOCOL);
+  bool awaited = state->step == STEP_SUBSCRIBE && suback.id == state->subscribe_id && suback.codes.len == 1;
+  if (!awaited) return fail(client, CAUSE_PROTOCOL);
+  uint8_t granted = suback.codes.data[0];
+  if (granted >= MQTT_UNSPECIFIED) return fail(client, granted);
+  if (granted < plan_of(client)->qos) return fail(client, MQTT_NO_QOS);
+  state->subscribed++;
+  return subscribe_next(client);
+}
+
+/* An empty message only takes a retained one away. */
+static void deliver(struct client *client, const struct mqtt_publish *message) {
+  state_of(client)->came = true;
+  if (message->payload.len > 0) client->hooks->delivered(client, message->payload, message->retain);
+}
+
+static bool on_publish_twice(struct client *client, const struct mqtt_publish *message) {
+  struct mqtt_client *state = state_of(client);
+  if (inflight_has(&state->received, message->id)) return true;
+  uint32_t most = asked_of(client)->receive_maximum;
+  if (most > 0 && state->received.used >= most) return fail(client, CAUSE_PROTOCOL);
+  if (!inflight_put(&state->received, message->id, 0)) return fail(client, CAUSE_RESET);
+  deliver(client, message);
+  return true;
+}
+
+static bool on_publish(struct client *client, const struct mqtt_packet *packet) {
+  enum mqtt_version version = plan_of(client)->version;
+  struct mqtt_publish message;
+  bool early = state_of(client)->step < STEP_SUBSCRIBE;
+  if (early || !mqtt_read_publish(version, packet, &message)) return fail(client, CAUSE_PROTOCOL);
+  /* No client has allowed aliases. */
+  if (message.properties.len > 0 && mqtt_property_number(message.properties, MQTT_TOPIC_ALIAS, 0) > 0) {
+    return fail(client, CAUSE_PROTOCOL);
+  }
+  if (message.qos == 2) {
+    return on_publish_twice(client, &message) &&
+           check_written(client, write_ack(client, MQTT_PUBREC, message.id, MQTT_SUCCESS));
+  }
+  deliver(client, &message);
+  return message.qos == 0 || check_written(client, write_ack(client, MQTT_PUBACK, message.id, MQTT_SUCCESS));
+}
+
+static bool settle(struct client *client, const struct mqtt_ack *ack) {
+  uint32_t token;
+  if (!inflight_take(&state_of(client)->sent, ack->id, &token)) return true;
+  client->hooks->acked(client, token, ack->code >= MQTT_UNSPECIFIED ? ack->code : 0);
+  return true;
+}
+
+static bool on_pubrec(struct client *client, const struct mqtt_ack *ack) {
+  if (ack->code >= MQTT_UNSPECIFIED) return settle(client, ack);
+  bool known = inflight_has(&state_of(client)->sent, ack->id);
+  return check_written(client, write_ack(client, MQTT_PUBREL, ack->id, known ? MQTT_SUCCESS : MQTT_ID_NOT_FOUND));
+}
+
+static bool on_pubrel(struct client *client, const struct mqtt_ack *ack) {
+  uint32_t unused;
+  bool known = inflight_take(&state_of(client)->received, ack->id, &unused);
+  return check_written(client, write_ack(client, MQTT_PUBCOMP, ack->id, known ? MQTT_SUCCESS : MQTT_ID_NOT_FOUND));
+}
+
+static bool on_ack(struct client *client, const struct mqtt_packet *packet) {
+  const struct mqtt_plan *plan = plan_of(client);
+  struct mqtt_ack ack;
+  if (state_of(client)->step < STEP_SUBSCRIBE || !mqtt_read_ack(plan->version, packet, &ack)) {
+    return fail(client, CAUSE_PROTOCOL);
+  }
+  if (packet->type == MQTT_PUBREL) return on_pubrel(client, &ack);
+  if ((packet->type == MQTT_PUBACK) != (plan->qos == 1)) return fail(client, CAUSE_PROTOCOL);
+  return packet->type == MQTT_PUBREC ? on_pubrec(client, &ack) : settle(client, &ack);
+}
+
+static bool on_pingresp(struct client *client) {
+  struct mqtt_client *state = state_of(client);
+  if (state->step != STEP_BACKLOG) return true;
+  return state->came ? read_backlog(client) : establish(client);
+}
+
+static bool on_disconnect(struct client *client, const struct mqtt_packet *packet) {
+  struct mqtt_notice notice;
+  bool allowed = plan_of(client)->version == MQTT_5;
+  if (!allowed || !mqtt_read_notice(MQTT_5, packet, &notice)) return fail(client, CAUSE_PROTOCOL);
+  return fail(client, notice.code >= MQTT_UNSPECIFIED ? notice.code : CAUSE_KICKED);
+}
+
+static bool on_packet(struct client *client, const struct mqtt_packet *packet) {
+  state_of(client)->unanswered = 0;
+  switch (packet->type) {
+  case MQTT_CONNACK:
+    return on_connack(client, packet);
+  case MQTT_SUBACK:
+    return on_suback(client, packet);
+  case MQTT_PUBLISH:
+    return on_publish(client, packet);
+  case MQTT_PUBACK:
+  case MQTT_PUBREC:
+  case MQTT_PUBREL:
+  case MQTT_PUBCOMP:
+    return on_ack(client, packet);
+  case MQTT_PINGRESP:
+    return packet->body.len == 0 ? on_pingresp(client) : fail(client, CAUSE_PROTOCOL);
+  case MQTT_DISCONNECT:
+    return on_disconnect(client, packet);
+  default:
+    return fail(client, CAUSE_PROTOCOL);
+  }
+}
+
+/* Handles the whole packets at the front; *used is theirs. */
+static bool read_packets(struct client *client, const uint8_t *data, size_t len, size_t *used) {
+  uint32_t limit = message_limit(&client->run->settings);
+  *used = 0;
+  while (*used < len) {
+    struct mqtt_packet packet;
+    enum mqtt_result result = mqtt_read_packet(data + *used, len - *used, limit, &packet);
+    if (result == MQTT_PARTIAL) return true;
+    if (result != MQTT_OK) return fail(client, CAUSE_PROTOCOL);
+    if (!on_packet(client, &packet)) return false;
+    *used += packet.size;
+  }
+  return true;
+}
+
+/* --- WebSocket: packets need not end where messages do --- */
+
+static bool on_message(struct client *client, const struct ws_event *event) {
+  struct buf *gathered = &state_of(client)->gathered;
+  size_t used;
+  if (event->opcode != WS_BINARY) return fail(client, CAUSE_PROTOCOL);
+  if (gathered->len == 0) {
+    if (!read_packets(client, event->data, event->len, &used)) return false;
+    if (used == event->len) return true;
+    return buf_append(gathered, event->data + used, event->len - used) || fail(client, CAUSE_RESET);
+  }
+  if (!buf_append(gathered, event->data, event->len)) return fail(client, CAUSE_RESET);
+  if (!read_packets(client, gathered->data, gathered->len, &used)) return false;
+  buf_consume(gathered, used);
+  if (gathered->len == 0) buf_free(gathered);
+  return true;
+}
+
+static bool on_event(struct client *client, const struct ws_event *event) {
+  switch (event->kind) {
+  case WS_EVENT_MESSAGE:
+    return on_message(client, event);
+  case WS_EVENT_PING:
+    return check_written(client, write_control(client, WS_PONG, event->data, event->len));
+  case WS_EVENT_CLOSE:
+    return fail(client, state_of(client)->step == STEP_READY ? CAUSE_CLOSED_BY_PEER : CAUSE_CLOSED_EARLY);
+  case WS_EVENT_ERROR:
+    return fail(client, CAUSE_PROTOCOL);
+  default:
+    return true;
+  }
+}
+
+/* Reads the answer to the upgrade; *used stays 0 while more bytes are needed. */
+static bool on_upgrade(struct client *client, const uint8_t *data, size_t len, size_t *used) {
+  struct mqtt_client *state = state_of(client);
+  struct http_head head;
+  enum http_result result = http_read_response(data, len, &head, used, NULL);
+  if (result == HTTP_PARTIAL && len < HTTP_HEAD_MAX) {
+    *used = 0;
+    return true;
+  }
+  bool good = result == HTTP_COMPLETE && ws_check_response(&head, state->upgrade_key, NULL) == STATUS_OK &&
+              view_is(http_field(&head, "sec-websocket-protocol"), SUBPROTOCOL);
+  if (!good) return fail(client, CAUSE_UPGRADE);
+  ws_init(&state->ws, WS_CLIENT, message_limit(&client->run->settings));
+  state->step = STEP_CONNECT;
+  return check_written(client, write_connect(client));
+}
+
+static size_t receive_frames(struct client *client, uint8_t *data, size_t len) {
+  struct mqtt_client *state = state_of(client);
+  size_t used = 0;
+  if (state->step == STEP_UPGRADE) {
+    if (!on_upgrade(client, data, len, &used)) return 0;
+    if (state->step == STEP_UPGRADE) return 0;
+  }
+  while (used < len) {
+    struct ws_event event;
+    size_t read = ws_read(&state->ws, data + used, len - used, &event);
+    used += read;
+    if (event.kind == WS_EVENT_NONE) {
+      if (read == 0) break;
+      continue;
+    }
+    if (!on_event(client, &event)) return 0;
+  }
+  return used;
+}
+
+static size_t mqtt_received(struct client *client, uint8_t *data, size_t len) {
+  size_t used;
+  if (plan_of(client)->websocket) return receive_frames(client, data, len);
+  return read_packets(client, data, len, &used) ? used : 0;
+}
+
+/* --- life --- */
+
+static void mqtt_opened(struct client *client) {
+  struct mqtt_client *state = state_of(client);
+  const struct mqtt_plan *plan = plan_of(client);
+  const struct url *url = &client->run->settings.url;
+  if (!plan->websocket) {
+    state->step = STEP_CONNECT;
+    check_written(client, write_connect(client));
+    return;
+  }
+  char request[2048];
+  ws_make_key(state->upgrade_key);
+  random_bytes(&state->mask_state, sizeof state->mask_state);
+  state->mask_state |= 1; /* xorshift must not start at 0 */
+  size_t len = ws_write_request(request, sizeof request, client->run->server_name, url->port,
+      url->path[0] && strcmp(url->path, "/") != 0 ? url->path : "/mqtt", state->upgrade_key, plan->headers);
+  if (len == 0 || !write_raw(client, request, len)) fail(client, CAUSE_UPGRADE);
+}
+
+static void mqtt_tick(struct client *client, uint64_t now_ns) {
+  struct mqtt_client *state = state_of(client);
+  if (state->step != STEP_READY) return;
+  if (state->unanswered >= UNANSWERED_MAX) {
+    fail(client, CAUSE_KEEP_ALIVE);
+    return;
+  }
+  state->unanswered++;
+  if (check_written(client, write_ping(client))) plan_next_ping(client, now_ns);
+}
+
+/* Takes away what this client may have left behind as the last message of its topics. */
+static void clear_retained(struct client *client) {
+  enum mqtt_version version = plan_of(client)->version;
+  char topic[TOPIC_MAX];
+  for (uint32_t i = 0; i < plan_of(client)->topics; i++) {
+    struct mqtt_publish empty = {.retain = true, .topic = view_of(topic, write_subscribed(client, i, topic))};
+    size_t len = mqtt_publish_size(version, &empty);
+    struct frame frame;
+    if (!frame_begin(client, &frame, len)) return;
+    mqtt_write_publish(frame.packet, version, &empty);
+    frame_end(client, &frame, len);
+  }
+}
+
+static void mqtt_closing(struct client *client) {
+  static const uint8_t normal[2] = {1000 >> 8, 1000 & 0xff};
+  if (state_of(client)->step != STEP_READY) return;
+  if (asked_of(client)->retain) clear_retained(client);
+  if (write_disconnect(client) && plan_of(client)->websocket) write_control(client, WS_CLOSE, normal, sizeof normal);
+}
+
+static void mqtt_released(struct client *client) {
+  struct mqtt_client *state = state_of(client);
+  ws_free(&state->ws);
+  buf_free(&state->gathered);
+  inflight_free(&state->sent);
+  if (!keeps_session(&client->run->settings)) inflight_free(&state->received);
+}
+
+static void mqtt_reconnecting(struct client *client) {
+  struct mqtt_client *state = state_of(client);
+  *state = (struct mqtt_client){.received = state->received, .last_id = state->last_id};
+}
+
+const struct driver driver_mqtt = {
+    .name = "mqtt",
+    .schemes = "mqtt,mqtts,mqtt+ws,mqtts+ws,mqtt+wss,mqtts+wss",
+    .title = "MQTT 3.1.1 and 5 (TCP, TLS, WebSocket)",
+    .ack_meaning = "PUBACK (QoS 1) or PUBCOMP (QoS 2): the broker has taken over the message; none at QoS 0",
+    .delivery = "QoS 0 at most once, 1 at least once, 2 exactly once, each within the broker's queue limits",
+    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_BROADCAST | CAPABILITY_ECHO |
+                    CAPABILITY_GROUP_ECHO,
+    .default_port = 1883,
+    .payload_form = PAYLOAD_BINARY,
+    .payload_min_bytes = PAYLOAD_BINARY_MIN,
+    .outstanding_max = 32768,
+    .tick_ns = TICK_NS,
+    .client_bytes = sizeof(struct mqtt_client),
+    .prepare = mqtt_prepare,
+    .release = mqtt_release,
+    .opened = mqtt_opened,
+    .received = mqtt_received,
+    .publish = mqtt_publish,
+    .tick = mqtt_tick,
+    .closing = mqtt_closing,
+    .released = mqtt_released,
+    .reconnecting = mqtt_reconnecting,
+    .code_text = mqtt_reason_name,
+};
