@@ -34,6 +34,7 @@ enum group {
   GROUP_STOP,
   GROUP_PHASES,
   GROUP_TARGET,
+  GROUP_MQTT,
   GROUP_EMBEDDED,
   GROUP_OBJECTIVES,
   GROUP_LIMITS,
@@ -54,6 +55,7 @@ static const struct {
     [GROUP_STOP] = {"stop", "Stop"},
     [GROUP_PHASES] = {"phases", "Phases"},
     [GROUP_TARGET] = {"server", "Target (without --target an embedded musterd is started and driven)"},
+    [GROUP_MQTT] = {"mqtt", "MQTT (mqtt://, mqtts://, mqtt+ws://, mqtt+wss://)"},
     [GROUP_EMBEDDED] = {"server", "Embedded musterd (only without --target)"},
     [GROUP_OBJECTIVES] = {"objectives", "Objectives"},
     [GROUP_LIMITS] = {"generator", "Generator and limits"},
@@ -142,6 +144,24 @@ static const struct option options[] = {
     {"ca-file", "FILE", "certificates to trust besides the system's", AT(workload.tls_ca_file), 0, 0, KIND_TEXT,
         GROUP_TARGET},
 
+    {"user", "NAME", "log in as; the password only from $MUSTER_PASSWORD", AT(workload.user), 0, 0, KIND_TEXT,
+        GROUP_TARGET},
+    {"cert", "FILE", "certificate that the clients show (PEM)", AT(workload.tls_certificate_file), 0, 0, KIND_TEXT,
+        GROUP_TARGET},
+    {"key", "FILE", "its private key (PEM)", AT(workload.tls_key_file), 0, 0, KIND_TEXT, GROUP_TARGET},
+
+    {"mqtt-version", "3.1.1|5", "version of the protocol [5]", AT(workload.mqtt_version), 0, 0, KIND_CHOICE,
+        GROUP_MQTT},
+    {"qos", "N", "0, 1 or 2, of publishes and subscriptions [1]", AT(workload.qos), 0, 2, KIND_COUNT, GROUP_MQTT},
+    {"clean-session", NULL, "forget sessions when connections end [true]", AT(workload.keep_session), 0, 0, KIND_FLAG,
+        GROUP_MQTT},
+    {"retain", NULL, "let the broker keep the last message of each topic during the run", AT(workload.retain), 0, 0,
+        KIND_FLAG, GROUP_MQTT},
+    {"receive-maximum", "N", "version 5: messages that a client takes before it has acked [65535]",
+        AT(workload.receive_maximum), 1, 65535, KIND_COUNT, GROUP_MQTT},
+    {"topic-prefix", "TEXT", "in front of every topic [muster]", AT(workload.topic_prefix), 0, 0, KIND_TEXT,
+        GROUP_MQTT},
+
     {"ack", "durable|received", "ACK after the commit, or before it [durable]", AT(workload.ack_policy), 0, 0,
         KIND_CHOICE, GROUP_EMBEDDED},
     {"push-window", "N", "direct pushes without an ack from the client", AT(workload.push_window), 1, 16384, KIND_COUNT,
@@ -191,7 +211,7 @@ static const struct option options[] = {
     {"quiet", NULL, "no progress, no notes: the report only", AT(quiet), 0, 0, KIND_FLAG, GROUP_OUTPUT},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
-_Static_assert(OPTIONS <= 64, "run_arguments.given holds a bit for each option");
+_Static_assert(OPTIONS <= 64 * OPTION_WORDS, "run_arguments.given holds a bit for each option");
 
 static size_t distance(const char *a, const char *b) {
   size_t row[64];
@@ -475,8 +495,8 @@ static enum status parse_option(int argc, char **argv, int *at, struct run_argum
       return err_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", option->name, option->name, option->value);
     value = argv[(*at)++];
   }
-  out->given |= UINT64_C(1) << index;
-  out->typed |= UINT64_C(1) << index;
+  option_mark(out->given, index);
+  option_mark(out->typed, index);
   struct accepted accepted;
   if (set_value(option, value, out, &accepted)) return STATUS_OK;
   return err_set(err, STATUS_USAGE, "--%s %.60s: %s", option->name, value && value[0] ? value : "''", accepted.text);
@@ -520,6 +540,8 @@ static void set_defaults(struct run_arguments *out) {
               .store = true,
               .count = true,
               .ack_policy = "durable",
+              .qos = 1,
+              .keep_session = true,
               .backoff_first_ns = 100 * NS_PER_MS,
               .backoff_max_ns = 5 * NS_PER_SEC,
           },
@@ -535,13 +557,13 @@ static void set_defaults(struct run_arguments *out) {
 }
 
 static bool was_given(const struct run_arguments *arguments, const char *name) {
-  return arguments->given >> find_option(name, strlen(name)) & 1;
+  return option_is_marked(arguments->given, find_option(name, strlen(name)));
 }
 
 /* The first option of a group that stands on the command line itself, or NULL. */
 static const char *first_typed(const struct run_arguments *arguments, enum group group) {
   for (size_t i = 0; i < OPTIONS; i++) {
-    if (options[i].group == group && arguments->typed >> i & 1) return options[i].name;
+    if (options[i].group == group && option_is_marked(arguments->typed, i)) return options[i].name;
   }
   return NULL;
 }
@@ -566,7 +588,8 @@ static void finish(struct run_arguments *out) {
   struct workload *l = &out->workload;
   l->arrivals = strcmp(out->arrivals, "poisson") == 0 ? ARRIVALS_POISSON : ARRIVALS_CONSTANT;
   l->rate_limits = strcmp(out->rate_limits, "on") == 0;
-  l->obfuscate = !l->obfuscate; /* the option is --plain */
+  l->obfuscate = !l->obfuscate;       /* the option is --plain */
+  l->keep_session = !l->keep_session; /* the option is --clean-session */
   while (l->seed == 0) {
     uint32_t seed;
     random_bytes(&seed, sizeof seed);
@@ -688,14 +711,14 @@ const char *option_noun(size_t option) {
 
 bool option_set(size_t option, const char *value, struct run_arguments *out, char accepted[OPTION_ACCEPTED_MAX]) {
   struct accepted reason;
-  out->given |= UINT64_C(1) << option;
+  option_mark(out->given, option);
   if (set_value(&options[option], value, out, &reason)) return true;
   snprintf(accepted, OPTION_ACCEPTED_MAX, "%s", reason.text);
   return false;
 }
 
 bool option_was_typed(size_t option, const struct run_arguments *arguments) {
-  return arguments->typed >> option & 1;
+  return option_is_marked(arguments->typed, option);
 }
 
 bool option_is_scalable(size_t option) {

@@ -19,6 +19,8 @@ struct expected_totals {
 #define CLIENTS_MAX 16000000
 #define EXPECTED_MAX (UINT64_C(1) << 50)
 
+#define OPTION_WORDS 2 /* of 64 options each */
+
 /* What the command line and its scenario asked for. Texts point into argv, the environment or the scenario. */
 struct run_arguments {
   struct workload workload;
@@ -31,15 +33,23 @@ struct run_arguments {
   const char *hlog;                           /* NULL: none */
   struct slo_list slos;                       /* of every --slo */
   bool quiet;
-  bool help;                /* --help was there: nothing else was checked */
-  uint64_t given;           /* bit i: option i of the table was given */
-  uint64_t typed;           /* bit i: it was given on the command line */
-  const char *driver;       /* of the scenario; NULL: the target's scheme decides */
-  const char *chosen;       /* preset or file that the command line names; NULL: none */
-  double scale;             /* of the scenario's scalable numbers */
-  struct scenario scenario; /* owned; empty without one */
+  bool help;                    /* --help was there: nothing else was checked */
+  uint64_t given[OPTION_WORDS]; /* option_is_marked: the option of the table was given */
+  uint64_t typed[OPTION_WORDS]; /* it was given on the command line */
+  const char *driver;           /* of the scenario; NULL: the target's scheme decides */
+  const char *chosen;           /* preset or file that the command line names; NULL: none */
+  double scale;                 /* of the scenario's scalable numbers */
+  struct scenario scenario;     /* owned; empty without one */
   struct expected_totals expected;
 };
+
+static inline void option_mark(uint64_t marks[OPTION_WORDS], size_t option) {
+  marks[option / 64] |= UINT64_C(1) << option % 64;
+}
+
+static inline bool option_is_marked(const uint64_t marks[OPTION_WORDS], size_t option) {
+  return option < 64 * OPTION_WORDS && marks[option / 64] >> option % 64 & 1;
+}
 
 /* Parses what follows `muster run`: the scenario that it names first, then the options, which override it. Fills every
  * default. STATUS_USAGE with one line for the user. Free *out afterwards, whatever came of it. */

@@ -147,6 +147,7 @@ static enum status execute(const struct session *session, const struct workload 
       .secret = embedded          ? embedded->secret
                 : session->secret ? session->secret
                                   : from_environment("MUSTER_APP_SECRET"),
+      .password = from_environment("MUSTER_PASSWORD"),
       .interrupted = &interrupts,
       .progress = is_live ? progress_show : NULL,
   };

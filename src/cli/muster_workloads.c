@@ -84,7 +84,7 @@ void workload_help(FILE *file) {
 }
 
 static bool given(const struct run_arguments *a, const char *option) {
-  return a->given >> option_find(option) & 1;
+  return option_is_marked(a->given, option_find(option));
 }
 
 /* The first of the options that was given, or NULL. */

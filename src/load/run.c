@@ -582,6 +582,19 @@ static void fill_settings(struct run *run) {
       .obfuscate = workload->obfuscate,
       .tls_verify = !workload->tls_insecure,
       .tls_ca_file = workload->tls_ca_file,
+      .tls_certificate_file = workload->tls_certificate_file,
+      .tls_key_file = workload->tls_key_file,
+      .user = workload->user,
+      .password = options->password,
+      .mqtt =
+          {
+              .version = workload->mqtt_version,
+              .topic_prefix = workload->topic_prefix,
+              .qos = workload->qos,
+              .receive_maximum = workload->receive_maximum,
+              .keep_session = workload->keep_session,
+              .retain = workload->retain,
+          },
       .interrupted = options->interrupted,
   };
   snprintf(run->report->run_id, sizeof(run->report->run_id), "muster-%016" PRIx64, run_id);
@@ -660,7 +673,7 @@ static const char *mend_connect(int32_t code) {
   case CAUSE_CONNECT_ERROR:
     return "check the address, the route to it, and the limits of open files and of local ports";
   default:
-    return "the server refuses the login: check --app-key, and its log";
+    return "the server refuses the login: check --app-key or --user, and its log";
   }
 }
 

@@ -78,6 +78,12 @@ struct workload {
   bool allow_non_loopback, allow_partial;
   bool tls_insecure; /* accept any certificate */
   const char *tls_ca_file;
+  const char *tls_certificate_file, *tls_key_file; /* of the clients; NULL: none */
+  const char *user;                                /* whom all clients log in as; NULL: nobody */
+  /* Of MQTT; 0 and NULL: the driver's defaults. */
+  const char *mqtt_version, *topic_prefix;
+  uint32_t qos, receive_maximum;
+  bool keep_session, retain;
   /* Of the embedded server. */
   const char *ack_policy; /* "durable" or "received" */
   uint32_t push_window;   /* musterd's --push-window; 0: its default */
