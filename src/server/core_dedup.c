@@ -14,7 +14,8 @@ static void drop_oldest(struct dedup *dedup) {
   struct dedup_entry *entry = dedup->oldest;
   dedup->oldest = entry->next;
   if (!dedup->oldest) dedup->newest = NULL;
-  table_remove(&dedup->table, entry->key);
+  /* The replay at start may have met the uid twice, where the first had left early: the newer one answers then. */
+  if (table_find(&dedup->table, entry->key) == entry) table_remove(&dedup->table, entry->key);
   free(entry);
 }
 

@@ -95,8 +95,9 @@ static bool table_grow(struct table *table) {
 bool table_insert(struct table *table, struct table_entry *entry) {
   if (table->count >= table->capacity / 4 * 3 && !table_grow(table)) return false;
   uint64_t hash = hash_bytes(table->seed, entry->key);
-  table->slots[table_place(table, hash, entry->key)] = (struct table_slot){hash, entry};
-  table->count++;
+  struct table_slot *slot = &table->slots[table_place(table, hash, entry->key)];
+  if (!slot->entry) table->count++;
+  *slot = (struct table_slot){hash, entry};
   return true;
 }
 

@@ -29,7 +29,7 @@ void table_open(struct table *table);
 void table_free(struct table *table);
 /* The entry with this key, or NULL. */
 void *table_find(const struct table *table, struct view key);
-/* The key must not be in the table yet and must stay valid. False, with nothing changed, when memory is out. */
+/* An entry of the same key is replaced. The key must stay valid. False, with nothing changed, when memory is out. */
 bool table_insert(struct table *table, struct table_entry *entry);
 void table_remove(struct table *table, struct view key);
 

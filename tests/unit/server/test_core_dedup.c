@@ -40,6 +40,21 @@ static void the_window_ends(void **state) {
   dedup_free(&dedup);
 }
 
+/* The replay at start meets both rows of a uid whose first entry had left early for lack of room. */
+static void a_uid_met_twice_keeps_the_newer_answer(void **state) {
+  (void)state;
+  struct dedup dedup;
+  dedup_open(&dedup);
+  struct user alice = {.num = 1};
+  put(&dedup, &alice, "u", 1, 1000);
+  put(&dedup, &alice, "u", 2, 2000);
+  assert_int_equal(dedup.table.count, 1);
+  assert_int_equal(dedup_find(&dedup, 1, view_str("u"), 1000 + DEDUP_WINDOW_MS)->seq, 2);
+  assert_null(dedup_find(&dedup, 1, view_str("u"), 2000 + DEDUP_WINDOW_MS));
+  assert_int_equal(dedup.table.count, 0);
+  dedup_free(&dedup);
+}
+
 static void the_count_is_bounded(void **state) {
   (void)state;
   struct dedup dedup;
@@ -59,6 +74,7 @@ static void the_count_is_bounded(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_window_ends),
+      cmocka_unit_test(a_uid_met_twice_keeps_the_newer_answer),
       cmocka_unit_test(the_count_is_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
