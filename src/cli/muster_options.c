@@ -204,6 +204,8 @@ static const struct option options[] = {
     {"json", "PATH|-", "as --output; '-' prints JSON instead of text and saves nothing", AT(json), 0, 0, KIND_TEXT,
         GROUP_OUTPUT},
     {"hlog", "FILE", "HdrHistogram log of every clock, a new file", AT(hlog), 0, 0, KIND_TEXT, GROUP_OUTPUT},
+    {"send-cost", "TIME", "server CPU of a publish by single-send's report (send_ns): shows notify + pull",
+        AT(workload.send_cost_ns), 1, NS_PER_SEC, KIND_DURATION, GROUP_LABELS},
     {"environment", "TEXT", "label: what the machine cannot tell of itself", AT(workload.environment_label), 0, 0,
         KIND_TEXT, GROUP_LABELS},
     {"database", "TEXT", "label: the server's database and its settings", AT(workload.database_label), 0, 0, KIND_TEXT,

@@ -22,26 +22,6 @@ static void count_publishes(const struct workload *w, struct totals *out) {
   out->publishes = (uint64_t)ceil(workload_owed(w, length_s) - 1e-6);
 }
 
-/* Copies that one publish makes, the sender's own included. */
-static double copies_of(const struct workload *w) {
-  struct topology topology = topology_of(w);
-  switch (topology.kind) {
-  case TOPOLOGY_RING:
-  case TOPOLOGY_PAIRS:
-  case TOPOLOGY_STAR:
-    return 2;
-  case TOPOLOGY_GROUPS:
-    return topology.shared_groups ? w->clients : (double)w->clients / topology.groups;
-  case TOPOLOGY_ROOM:
-  case TOPOLOGY_BROADCAST:
-    return w->clients;
-  case TOPOLOGY_ECHO:
-    return 1;
-  default:
-    return 0;
-  }
-}
-
 /* Online recipients of what a sender sends to a target; offline are the last clients, and never a sender. */
 static uint32_t online_recipients(const struct ledger_plan *plan, uint32_t online, uint32_t sender, uint32_t target) {
   uint32_t count = plan->recipients_of(plan->topology, sender, target);
@@ -84,7 +64,7 @@ static uint64_t all_deliveries(const struct workload *w, const struct ledger_pla
 void estimate_totals(const struct workload *workload, struct totals *out) {
   *out = (struct totals){0};
   count_publishes(workload, out);
-  out->copies = copies_of(workload);
+  out->copies = workload_copies(workload);
   out->distributions = (uint64_t)llround((double)out->publishes * out->copies);
   struct topology topology = topology_of(workload);
   bool apart = topology.kind == TOPOLOGY_GROUPS && !topology.shared_groups;

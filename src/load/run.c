@@ -438,17 +438,28 @@ static void note_end_by_count(struct run *run) {
   }
 }
 
+/* CPU time that the embedded server has used so far; 0 without one. */
+static double server_cpu_s(const struct run *run) {
+  clockid_t clock;
+  struct timespec used;
+  pid_t pid = run->options->server_pid;
+  if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+  return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
 static void run_phases(struct run *run) {
   connect_phase(run);
   run->report->interrupted = interrupted(run) > 0;
   if (goes_on(run) && population_will_do(run)) {
     release_traffic(run);
     traffic_phase(run, TRAFFIC_WARM_UP);
+    double cpu_s = server_cpu_s(run);
     if (goes_on(run)) traffic_phase(run, TRAFFIC_MEASURE);
     note_end_by_count(run);
     sample_memory(run, false);
     run->report->interrupted = interrupted(run) > 0;
     grace_phase(run);
+    run->report->server_cpu_s = server_cpu_s(run) - cpu_s;
   }
   if (interrupted(run) >= 2) run->report->interrupted = true; /* 1 cuts neither the grace nor the teardown */
   teardown_phase(run);

@@ -76,7 +76,7 @@ struct report_worker {
 /* What clients that lost their connection went through (docs/counters.md, storm). */
 struct report_storm {
   uint64_t lost, attempts, returned;
-  struct codes failed;                       /* of the attempts */
+  struct codes failed;                      /* of the attempts */
   uint64_t first_lost_ns, last_returned_ns; /* CLOCK_MONOTONIC; 0: none */
 };
 void report_storm_merge(struct report_storm *into, const struct report_storm *from);
@@ -143,6 +143,8 @@ struct report {
   uint32_t seconds;
   struct report_storm storm;
   struct report_memory memory;
+  double server_cpu_s; /* of the embedded server, from the start of the measure phase to the end of the grace; 0:
+                          unknown */
   struct report_worker *worker; /* owned */
   uint32_t workers;
   const char *(*code_text)(int32_t code); /* text for a server's code, or NULL */

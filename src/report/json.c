@@ -1,5 +1,6 @@
 /* The JSON form of a report; docs/report.schema.json is its contract and docs/counters.md explains its names. */
 #include "build_facts.h"
+#include "report/costs.h"
 #include "report/document.h"
 #include "report/json_parts.h"
 #include "report/json_writer.h"
@@ -562,6 +563,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_series(w, report);
   write_storm(w, report);
   write_memory(w, report);
+  costs_write_json(w, report);
   write_workers(w, report);
   write_comparability(w, report);
   write_limitations(w, report);

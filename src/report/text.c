@@ -1,5 +1,6 @@
 /* The text form of a report: for a person, at most 100 columns, the verdict last. */
 #include "build_facts.h"
+#include "report/costs.h"
 #include "report/document.h"
 #include "report/layout.h"
 
@@ -356,6 +357,7 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   write_counts(file, report);
   write_findings(file, report);
   write_rates(file, report);
+  costs_write_text(file, report);
   write_latencies(file, report);
   fputc('\n', file);
   write_errors(file, report);

@@ -66,3 +66,22 @@ double workload_owed(const struct workload *workload, double elapsed_s) {
   uint64_t limit = workload_limit(workload);
   return limit > 0 && owed > (double)limit ? (double)limit : owed;
 }
+
+double workload_copies(const struct workload *workload) {
+  double clients = workload->clients;
+  switch (workload->topology) {
+  case TOPOLOGY_RING:
+  case TOPOLOGY_PAIRS:
+  case TOPOLOGY_STAR:
+    return 2;
+  case TOPOLOGY_GROUPS:
+    return workload->shared_groups || workload->groups <= 1 ? clients : clients / workload->groups;
+  case TOPOLOGY_ROOM:
+  case TOPOLOGY_BROADCAST:
+    return clients;
+  case TOPOLOGY_ECHO:
+    return 1;
+  default:
+    return 0;
+  }
+}

@@ -88,6 +88,7 @@ struct workload {
   const char *ack_policy; /* "durable" or "received" */
   uint32_t push_window;   /* musterd's --push-window; 0: its default */
   bool rate_limits;       /* musterd's rate limits stay on */
+  uint64_t send_cost_ns;  /* server CPU of one publish to an offline receiver, from an earlier run; 0: not given */
   /* Labels: what the machine cannot tell. */
   const char *environment_label, *database_label;
 };
@@ -96,6 +97,9 @@ const char *topology_name(enum topology_kind topology);
 const char *load_model_name(enum load_model load);
 const char *arrivals_name(enum arrivals arrivals);
 
+/* Copies that a server places for one publish: one for each addressed client, online or not, and where the protocol
+ * keeps one for the sender (private, groups, room), that one too. */
+double workload_copies(const struct workload *workload);
 /* Clients that connect. */
 uint32_t workload_online(const struct workload *workload);
 /* Targets that one sender goes round: receivers of a star, shared groups; else 1. */
