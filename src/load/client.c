@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <string.h>
 
+/* Beyond it a client reads no more until its output has left. Publishes alone, of one MiB at most, stay below: they
+ * wait for a blocked socket. */
+#define OUTPUT_MAX (2u * 1024 * 1024)
+
 static_assert(sizeof(struct load_client) - sizeof(struct client) <= 160, "512 bytes an idle client, with its driver");
 
 #define RETURN_LIMIT_NS (10 * NS_PER_SEC) /* of one attempt to connect again */
@@ -423,7 +427,8 @@ static void on_acked(struct client *base, uint32_t token, int32_t code) {
   struct ledger *ledger = ledger_of(client, phase);
   uint64_t slot = slot_of(client, token >> 1);
   uint64_t now_ns = clock_now_ns();
-  if (answer_of(client) != ANSWER_ACK) return;
+  /* Another client's token would be the slot of a publish that is not its own. */
+  if (answer_of(client) != ANSWER_ACK || !is_sender(client)) return;
   if (code != 0) {
     if (!ledger_rejected(ledger, slot)) return;
     codes_add(&tally_of(client, phase)->publishes.rejected, code, 1);
@@ -580,9 +585,15 @@ static void on_opened(struct stream *stream) {
   driver_of(client)->opened(&client->base);
 }
 
+/* Answers (Pongs, acks of pushes) that a server asks for and does not take must not gather without bound. */
+static void bound_output(struct stream *stream) {
+  if (stream_blocked(stream) && stream_pending(stream) > OUTPUT_MAX) stream_pause(stream);
+}
+
 static size_t on_received(struct stream *stream, uint8_t *data, size_t len) {
   struct load_client *client = of_stream(stream);
   size_t used = driver_of(client)->received(&client->base, data, len);
+  bound_output(stream);
   if (client->worker->ledgers_started) {
     tally_of(client, phase_now(client->worker, loop_now_ns(client->worker->loop)))->bytes_received += used;
   }
@@ -590,6 +601,7 @@ static size_t on_received(struct stream *stream, uint8_t *data, size_t len) {
 }
 
 static void on_drained(struct stream *stream) {
+  stream_resume(stream);
   send_backlog(of_stream(stream));
 }
 

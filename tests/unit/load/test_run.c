@@ -23,6 +23,7 @@
 #define PUBLISH_BYTES 137  /* 'P' token recipient payload */
 #define ACK_BYTES 6        /* 'A' token code */
 #define DELIVERY_BYTES 129 /* 'D' payload; 'E' alone: established */
+#define REPLY_BYTES 64     /* of a client to 'Q', as a Pong would be */
 #define TO_GROUP UINT32_MAX
 #define CLIENTS 10
 #define REJECTION 7
@@ -47,7 +48,7 @@ static void opened(struct client *client) {
 
 /* The length of the record at data, 0 when it is not whole yet, -1 when it is none. */
 static int record_length(const uint8_t *data, size_t len) {
-  int whole = data[0] == 'E' ? 1 : data[0] == 'A' ? ACK_BYTES : data[0] == 'D' ? DELIVERY_BYTES : -1;
+  int whole = data[0] == 'E' || data[0] == 'Q' ? 1 : data[0] == 'A' ? ACK_BYTES : data[0] == 'D' ? DELIVERY_BYTES : -1;
   return whole > 0 && (size_t)whole > len ? 0 : whole;
 }
 
@@ -64,6 +65,7 @@ static size_t received(struct client *client, uint8_t *data, size_t len) {
     uint32_t token = 0;
     if (whole == ACK_BYTES) memcpy(&token, at + 1, sizeof token);
     if (at[0] == 'E') client->hooks->established(client);
+    if (at[0] == 'Q') stream_write(&client->stream, (uint8_t[REPLY_BYTES]){'R'}, REPLY_BYTES);
     if (at[0] == 'A') client->hooks->acked(client, token, at[5]);
     if (at[0] == 'D') client->hooks->delivered(client, view_of(at + 1, PAYLOAD), false);
     used += (size_t)whole;
@@ -93,7 +95,7 @@ static const struct driver test_driver = {
     .title = "test protocol",
     .ack_meaning = "accepted",
     .delivery = "push",
-    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP,
+    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_ECHO,
     .payload_form = PAYLOAD_BINARY,
     .payload_min_bytes = PAYLOAD_BINARY_MIN,
     .outstanding_max = 1000,
@@ -113,7 +115,11 @@ struct faults {
   uint32_t lose, duplicate, corrupt, reject, reject_but_deliver, no_answer, hold, foreign;
   int refuse_client; /* closes instead of establishing it; -1: none */
   bool refuse_all, silent;
-  uint32_t hang_up_at; /* the publish on which its sender's connection is closed */
+  uint32_t deaf_client;    /* index + 1: is asked for replies of 256 MiB, which the server does not read */
+  bool ack_elsewhere;      /* sender 2's publishes are acked to client 5, in a way that hits the same slot */
+  uint32_t hang_up_at;     /* the publish on which its sender's connection is closed */
+  uint32_t refuse_returns; /* so many of those who come back are closed first */
+  bool refuse_every_return;
 };
 
 struct peer {
@@ -130,6 +136,8 @@ struct test_server {
   struct peer *peer[CLIENTS + 64];
   uint32_t peers;
   struct peer *client[CLIENTS];
+  bool was_in[CLIENTS];
+  uint32_t refused_returns;
   struct faults faults;
   uint32_t measured;
 };
@@ -171,6 +179,12 @@ static void send_foreign(struct peer *peer, const struct payload *payload) {
   send_delivery(peer, bytes);
 }
 
+static void send_ack(struct peer *peer, uint32_t token) {
+  uint8_t ack[ACK_BYTES] = {'A'};
+  memcpy(ack + 1, &token, 4);
+  stream_write(&peer->stream, ack, sizeof(ack));
+}
+
 static void on_publish(struct peer *peer, const uint8_t *record) {
   const struct faults *faults = &server->faults;
   struct payload payload;
@@ -182,6 +196,10 @@ static void on_publish(struct peer *peer, const uint8_t *record) {
   if (measured && faults->hang_up_at && server->measured == faults->hang_up_at) {
     server->client[peer->index] = NULL;
     stream_close(&peer->stream, false);
+    return;
+  }
+  if (measured && faults->ack_elsewhere && peer->index == 2) {
+    if (payload.sequence > 0) send_ack(server->client[5], payload.sequence * 2 - 1);
     return;
   }
   bool rejects = measured && (hits(faults->reject) || hits(faults->reject_but_deliver));
@@ -197,16 +215,32 @@ static void on_publish(struct peer *peer, const uint8_t *record) {
   if (measured && hits(faults->foreign)) send_foreign(peer, &payload);
 }
 
+static void ask_and_read_no_more(struct peer *peer) {
+  enum { ASKED = 4 * 1024 * 1024 };
+  uint8_t *room = stream_reserve(&peer->stream, ASKED);
+  memset(room, 'Q', ASKED);
+  stream_commit(&peer->stream, ASKED);
+  stream_pause(&peer->stream);
+}
+
 static void on_hello(struct peer *peer, const uint8_t *record) {
   memcpy(&peer->index, record + 1, 4);
   if (server->faults.silent) return;
-  if (server->faults.refuse_all || (int)peer->index == server->faults.refuse_client) {
+  bool refused = server->faults.refuse_all || (int)peer->index == server->faults.refuse_client;
+  if (server->was_in[peer->index] && server->refused_returns < server->faults.refuse_returns) {
+    server->refused_returns++;
+    refused = true;
+  }
+  refused |= server->was_in[peer->index] && server->faults.refuse_every_return;
+  if (refused) {
     stream_close(&peer->stream, false);
     return;
   }
+  server->was_in[peer->index] = true;
   peer->is_member = true;
   server->client[peer->index] = peer;
   stream_write(&peer->stream, "E", 1);
+  if (server->faults.deaf_client == peer->index + 1) ask_and_read_no_more(peer);
 }
 
 static size_t server_received(struct stream *stream, uint8_t *data, size_t len) {
@@ -233,7 +267,7 @@ static void server_opened(struct stream *stream) {
 static void server_closed(struct stream *stream, enum stream_end end, int error) {
   struct peer *peer = (struct peer *)stream;
   (void)end, (void)error;
-  if (peer->is_member) server->client[peer->index] = NULL;
+  if (peer->is_member && server->client[peer->index] == peer) server->client[peer->index] = NULL;
 }
 
 static const struct stream_ops server_ops = {
@@ -353,8 +387,8 @@ static enum status carry_out(struct trial *trial) {
   waitpid(trial->server, NULL, 0);
   assert_int_equal(a_worker(0), 0); /* no process is left behind */
   if (status == STATUS_OK) {
-    assert_int_equal(tally_check(&trial->report.measure, true, NULL), STATUS_OK);
-    assert_int_equal(tally_check(&trial->report.warmup, true, NULL), STATUS_OK);
+    assert_int_equal(tally_check(&trial->report.measure, trial->report.has_acks, NULL), STATUS_OK);
+    assert_int_equal(tally_check(&trial->report.warmup, trial->report.has_acks, NULL), STATUS_OK);
   }
   return status;
 }
@@ -401,7 +435,8 @@ static void test_clean_ring(void **state) {
 
 static void test_clean_group(void **state) {
   (void)state;
-  check(trial_of(TOPOLOGY_GROUPS), &(struct wanted){.attempted = 500, .acked = 500, .expected = 4500, .observed = 4500});
+  check(
+      trial_of(TOPOLOGY_GROUPS), &(struct wanted){.attempted = 500, .acked = 500, .expected = 4500, .observed = 4500});
 }
 
 static void test_loss(void **state) {
@@ -464,6 +499,31 @@ static void test_no_answers(void **state) {
   check(trial,
       &(struct wanted){
           .attempted = 500, .acked = 475, .timed_out = 25, .expected = 475, .observed = 475, .unacked_delivered = 25});
+}
+
+/* A client that publishes nothing has no ACK to get: one that reaches it must not settle another's publish. */
+static void test_acks_for_somebody_else(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_GROUPS);
+  trial->faults.ack_elsewhere = true;
+  trial->workload.ack_timeout_ns = 300 * NS_PER_MS;
+  check(trial, &(struct wanted){.attempted = 500,
+                   .acked = 334,
+                   .timed_out = 166,
+                   .expected = (uint64_t)334 * (CLIENTS - 1),
+                   .observed = (uint64_t)334 * (CLIENTS - 1)});
+}
+
+static void test_replies_that_nobody_reads_do_not_gather(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.deaf_client = 1;
+  trial->workload.workers = 1;
+  trial->workload.ack_timeout_ns = 300 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_true(trial->report.worker[0].rss_bytes > 0);
+  assert_true(trial->report.worker[0].rss_bytes < UINT64_C(128) << 20);
+  end(trial);
 }
 
 static void test_foreign_messages(void **state) {
@@ -664,6 +724,246 @@ static void test_seconds_add_up(void **state) {
   end(trial);
 }
 
+/* --- closed loops, echoes, absent receivers --- */
+
+static struct trial *closed_trial(enum topology_kind topology, uint32_t publishes) {
+  struct trial *trial = trial_of(topology);
+  trial->workload.load = LOAD_CLOSED;
+  trial->workload.rate_per_sec = 0;
+  trial->workload.outstanding = 2;
+  trial->workload.publishes = publishes;
+  trial->workload.duration_ns = 20 * NS_PER_SEC;
+  return trial;
+}
+
+static void test_closed_loop_makes_its_number(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_RING, 305); /* five senders owe one more than the others */
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report *report = &trial->report;
+  assert_int_equal(report->ended_by, ENDED_BY_COUNT);
+  assert_true(report->measure_s < 20);
+  assert_int_equal(report->measure.publishes.scheduled, 305);
+  assert_int_equal(report->measure.publishes.acked, 305);
+  assert_int_equal(report->measure.deliveries.observed, 305);
+  assert_int_equal(report->measure.deliveries.reordered, 0);
+  assert_true(report->warmup.publishes.acked > 0);
+  assert_int_equal(report->warmup.deliveries.lost, 0);
+  assert_true(report_asked_rate(report) == 0);
+  end(trial);
+}
+
+static void test_closed_loop_outlives_bad_answers(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_GROUPS, 300);
+  trial->faults.reject = 7;
+  trial->faults.no_answer = 50;
+  trial->workload.ack_timeout_ns = 300 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(trial->report.ended_by, ENDED_BY_COUNT);
+  assert_int_equal(measure->publishes.attempted, 300);
+  assert_int_equal(codes_total(&measure->publishes.rejected), 42);
+  assert_int_equal(count_of(&measure->publishes.timed_out, CAUSE_NO_ANSWER), 6);
+  assert_int_equal(measure->publishes.acked, 252);
+  assert_int_equal(measure->deliveries.observed, 252 * 9);
+  end(trial);
+}
+
+static void test_closed_loop_without_a_sender_ends(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_RING, 300);
+  trial->faults.hang_up_at = 50;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_true(trial->report.measure_s < 20);
+  assert_true(trial->report.measure.publishes.attempted < 300);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  end(trial);
+}
+
+static void test_closed_loop_ends_with_its_room(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_RING, 0);
+  trial->workload.max_rate_per_sec = 1;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report *report = &trial->report;
+  assert_int_equal(report->ended_by, ENDED_BY_CAPACITY);
+  assert_true(report->measure_s < 20);
+  assert_true(report->measure.publishes.attempted >= 64);
+  assert_true(report->measure.publishes.attempted <= 10 * 64);
+  assert_int_equal(report->measure.deliveries.lost, 0);
+  end(trial);
+}
+
+static void test_closed_loop_ends_in_time(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_GROUPS, 0);
+  trial->workload.duration_ns = 500 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(trial->report.ended_by, ENDED_BY_TIME);
+  assert_true(measure->publishes.acked > 0);
+  assert_int_equal(measure->publishes.acked, measure->publishes.scheduled);
+  assert_int_equal(measure->deliveries.observed, measure->publishes.acked * 9);
+  end(trial);
+}
+
+static void test_rounds_visit_every_target(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_STAR, 0);
+  trial->workload.load = LOAD_ROUNDS;
+  trial->workload.rounds = 4;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_int_equal(trial->report.ended_by, ENDED_BY_COUNT);
+  assert_int_equal(trial->report.measure.publishes.acked, 3 * 7 * 4);
+  assert_int_equal(trial->report.measure.deliveries.observed, 3 * 7 * 4);
+  end(trial);
+}
+
+static void test_echoes_have_no_acks(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_ECHO);
+  trial->faults.lose = 25;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_false(trial->report.has_acks);
+  assert_null(trial->report.clock[CLOCK_ACK]);
+  assert_int_equal(measure->publishes.attempted, 500);
+  assert_int_equal(measure->publishes.acked, 0); /* though this server sends some */
+  assert_int_equal(codes_total(&measure->publishes.timed_out), 0);
+  assert_int_equal(measure->deliveries.expected, 500);
+  assert_int_equal(measure->deliveries.lost, 20);
+  end(trial);
+}
+
+static void test_a_lost_echo_does_not_stop_its_loop(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_ECHO, 200);
+  trial->faults.lose = 50;
+  trial->workload.ack_timeout_ns = 300 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(trial->report.ended_by, ENDED_BY_COUNT);
+  assert_int_equal(measure->publishes.attempted, 200);
+  assert_int_equal(measure->deliveries.observed, 196);
+  assert_int_equal(measure->deliveries.lost, 4);
+  end(trial);
+}
+
+static void test_absent_receivers_expect_nothing(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_STAR);
+  trial->workload.offline = 4;
+  uint64_t expected = 0;
+  for (uint32_t slot = 0; slot < 500; slot++)
+    expected += (slot % 3 + slot / 3) % 7 < 3; /* receivers 0, 1 and 2 of 7 are online */
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->connections.established, 6);
+  assert_int_equal(measure->publishes.acked, 500);
+  assert_int_equal(measure->deliveries.expected, expected);
+  assert_int_equal(measure->deliveries.observed, expected);
+  end(trial);
+}
+
+static struct trial *storm_of(enum topology_kind topology) {
+  struct trial *trial = trial_of(topology);
+  trial->workload.storm = true;
+  trial->workload.storm_at_ns = 300 * NS_PER_MS;
+  trial->workload.backoff_first_ns = 50 * NS_PER_MS;
+  trial->workload.backoff_max_ns = 100 * NS_PER_MS;
+  trial->workload.backoff_jitter = 0.5;
+  return trial;
+}
+
+/* What was sent to those who were away is neither expected nor lost: this server keeps nothing for them. */
+static void test_storm_brings_everybody_back(void **state) {
+  (void)state;
+  struct trial *trial = storm_of(TOPOLOGY_RING);
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report_storm *storm = &trial->report.storm;
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(storm->lost, CLIENTS);
+  assert_int_equal(storm->returned, CLIENTS);
+  assert_int_equal(storm->attempts, CLIENTS);
+  assert_int_equal(codes_total(&storm->failed), 0);
+  assert_true(storm->last_returned_ns > storm->first_lost_ns);
+  assert_int_equal(measure->connections.established, CLIENTS);
+  assert_int_equal(measure->connections.reconnected, CLIENTS);
+  assert_int_equal(codes_total(&measure->connections.dropped), 0);
+  const struct histogram *recover = trial->report.clock[CLOCK_RECOVER];
+  assert_int_equal(recover->count, CLIENTS);
+  assert_true(recover->min_ns >= (int64_t)(25 * NS_PER_MS));
+  assert_int_equal(trial->report.clock[CLOCK_CONNECT]->count, CLIENTS); /* of the first connections alone */
+  uint64_t away = codes_count(&measure->publishes.unsent, CAUSE_NOT_CONNECTED);
+  assert_true(away > 0);
+  assert_int_equal(measure->publishes.attempted + away, 500);
+  assert_int_equal(measure->deliveries.unexpected, 0);
+  assert_int_equal(measure->deliveries.recovered, 0);
+  end(trial);
+}
+
+static void test_refused_returns_are_tried_again(void **state) {
+  (void)state;
+  struct trial *trial = storm_of(TOPOLOGY_RING);
+  trial->faults.refuse_returns = 15;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report_storm *storm = &trial->report.storm;
+  assert_int_equal(storm->returned, CLIENTS);
+  assert_int_equal(storm->attempts, CLIENTS + 15);
+  assert_int_equal(codes_count(&storm->failed, CAUSE_CLOSED_EARLY), 15);
+  assert_int_equal(codes_total(&trial->report.measure.connections.failed), 0);
+  end(trial);
+}
+
+static void test_nobody_returns(void **state) {
+  (void)state;
+  struct trial *trial = storm_of(TOPOLOGY_RING);
+  trial->faults.refuse_every_return = true;
+  trial->workload.grace_ns = 500 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report_storm *storm = &trial->report.storm;
+  assert_int_equal(storm->lost, CLIENTS);
+  assert_int_equal(storm->returned, 0);
+  assert_true(storm->attempts > CLIENTS);
+  assert_int_equal(storm->attempts, codes_total(&storm->failed));
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  end(trial);
+}
+
+/* Whom the server drops in a storm run comes back as well: a drop, and one more loss. */
+static void test_dropped_in_a_storm(void **state) {
+  (void)state;
+  struct trial *trial = storm_of(TOPOLOGY_RING);
+  trial->faults.hang_up_at = 20;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_int_equal(codes_total(&trial->report.measure.connections.dropped), 1);
+  assert_int_equal(trial->report.measure.connections.reconnected, trial->report.storm.returned);
+  assert_in_range(trial->report.storm.lost, CLIENTS, CLIENTS + 1); /* away already when the storm came: CLIENTS */
+  assert_int_equal(trial->report.storm.returned, trial->report.storm.lost);
+  end(trial);
+}
+
+static void test_held_connections(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_HOLD);
+  trial->workload.senders = 0;
+  trial->workload.rate_per_sec = 0;
+  trial->workload.connect_per_sec = 50;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report *report = &trial->report;
+  assert_int_equal(report->measure.connections.established, CLIENTS);
+  assert_int_equal(report->measure.publishes.scheduled, 0);
+  assert_true(report->connect_s >= 0.07); /* 5 each in 2 workers at 25 a second: the last begins after 160 ms */
+  assert_true(report->worker[0].private_bytes > 0);
+  assert_true(report->memory.kernel_held_bytes > 0);
+  assert_null(report->clock[CLOCK_ACK]);
+  assert_int_equal(report->clock[CLOCK_CONNECT]->count, CLIENTS);
+  end(trial);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_clean_ring),
@@ -676,6 +976,8 @@ int main(void) {
       cmocka_unit_test(test_rejections),
       cmocka_unit_test(test_delivered_though_rejected),
       cmocka_unit_test(test_no_answers),
+      cmocka_unit_test(test_acks_for_somebody_else),
+      cmocka_unit_test(test_replies_that_nobody_reads_do_not_gather),
       cmocka_unit_test(test_foreign_messages),
       cmocka_unit_test(test_partial_population_gets_no_traffic),
       cmocka_unit_test(test_accepted_partial_population),
@@ -689,6 +991,20 @@ int main(void) {
       cmocka_unit_test(test_given_up_run_ends),
       cmocka_unit_test(test_dead_worker_is_reported),
       cmocka_unit_test(test_seconds_add_up),
+      cmocka_unit_test(test_storm_brings_everybody_back),
+      cmocka_unit_test(test_refused_returns_are_tried_again),
+      cmocka_unit_test(test_nobody_returns),
+      cmocka_unit_test(test_dropped_in_a_storm),
+      cmocka_unit_test(test_held_connections),
+      cmocka_unit_test(test_closed_loop_makes_its_number),
+      cmocka_unit_test(test_closed_loop_outlives_bad_answers),
+      cmocka_unit_test(test_closed_loop_without_a_sender_ends),
+      cmocka_unit_test(test_closed_loop_ends_with_its_room),
+      cmocka_unit_test(test_closed_loop_ends_in_time),
+      cmocka_unit_test(test_rounds_visit_every_target),
+      cmocka_unit_test(test_echoes_have_no_acks),
+      cmocka_unit_test(test_a_lost_echo_does_not_stop_its_loop),
+      cmocka_unit_test(test_absent_receivers_expect_nothing),
   };
   return cmocka_run_group_tests_name("run", tests, NULL, NULL);
 }
