@@ -425,6 +425,11 @@ static bool fail(struct client *client, int32_t code) {
   return false;
 }
 
+/* A server's own code; a negative one is none, and would read as one of muster's causes. */
+static bool refused(struct client *client, int32_t code) {
+  return fail(client, code < 0 ? CAUSE_PROTOCOL : code);
+}
+
 static bool check_written(struct client *client, bool written) {
   return written || fail(client, CAUSE_RESET);
 }
@@ -437,7 +442,7 @@ static bool on_connect_ack(struct client *client, struct view body) {
   struct juggle_client *state = state_of(client);
   struct juggle_connect_ack ack;
   if (state->step != STEP_LOGIN || !juggle_read_connect_ack(body, &ack)) return fail(client, CAUSE_PROTOCOL);
-  if (ack.code != JUGGLE_OK) return fail(client, ack.code);
+  if (ack.code != JUGGLE_OK) return refused(client, ack.code);
   state->step = STEP_FIRST_SYNC;
   if (!state->returned) state->cursor_ms = client->run->settings.backlog ? 0 : later(ack.timestamp_ms, 0);
   return check_written(client, start_sync(client));
@@ -519,7 +524,7 @@ static bool on_push(struct client *client, struct view body, int32_t qos) {
 static bool on_publish_ack(struct client *client, struct view body) {
   struct juggle_publish_ack ack;
   uint32_t token;
-  if (!juggle_read_publish_ack(body, &ack)) return fail(client, CAUSE_PROTOCOL);
+  if (!juggle_read_publish_ack(body, &ack) || ack.code < 0) return fail(client, CAUSE_PROTOCOL);
   if (ack.index <= 0 || ack.index > INDEX_MAX) return true;
   if (outstanding_take(state_of(client), (uint16_t)ack.index, &token)) client->hooks->acked(client, token, ack.code);
   return true;
@@ -567,7 +572,7 @@ static bool finish_sync(struct client *client) {
 
 static bool on_sync_refused(struct client *client, int32_t code) {
   struct juggle_client *state = state_of(client);
-  if (code != JUGGLE_RATE_LIMIT && state->step == STEP_FIRST_SYNC) return fail(client, code);
+  if (code != JUGGLE_RATE_LIMIT && state->step == STEP_FIRST_SYNC) return refused(client, code);
   state->sync_again = true;
   client->hooks->wake(client, clock_now_ns() + SYNC_RETRY_NS);
   return true;
@@ -584,7 +589,7 @@ static bool on_joined(struct client *client, const struct juggle_query_ack *ack)
     retry_room(client);
     return true;
   }
-  if (ack->code != JUGGLE_OK) return fail(client, ack->code);
+  if (ack->code != JUGGLE_OK) return refused(client, ack->code);
   state->room_cursor_ms = later(state->room_cursor_ms, ack->timestamp_ms);
   become_ready(client);
   return !state->room_again || check_written(client, write_room_sync(client));

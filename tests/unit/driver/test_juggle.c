@@ -405,6 +405,16 @@ static void test_refused_login(void **state) {
   assert_int_equal(f->failed_code, JUGGLE_TOKEN_BAD);
 }
 
+/* Negative numbers are muster's own causes: one from a server must not pass for, say, a failed TLS handshake. */
+static void test_negative_codes_break_the_protocol(void **state) {
+  struct fixture *f = *state;
+  peer_upgrade(f);
+  peer_expect(f, JUGGLE_CONNECT);
+  peer_connect_ack(f, CAUSE_TLS, T);
+  assert_int_equal(f->failed, 1);
+  assert_int_equal(f->failed_code, CAUSE_PROTOCOL);
+}
+
 static void check_published(struct fixture *f, bool to_group, int32_t index) {
   struct juggle_request request;
   struct juggle_up_msg msg;
@@ -868,6 +878,67 @@ static void test_empty_backlog(void **state) {
   assert_int_equal(f->delivered, 0);
 }
 
+/* --- a second connection of the same client --- */
+
+static void reconnect(struct fixture *f) {
+  int pair[2];
+  stream_close(&f->client->stream, true);
+  driver_juggle.released(f->client);
+  driver_juggle.reconnecting(f->client);
+  close(f->peer);
+  f->in_len = 0;
+  f->established = 0;
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+  fcntl(pair[0], F_SETFL, O_NONBLOCK);
+  fcntl(pair[1], F_SETFL, O_NONBLOCK);
+  f->peer = pair[1];
+  assert_int_equal(stream_accept(&f->client->stream, f->loop, &ops, pair[0], NULL, NULL), STATUS_OK);
+}
+
+static void test_who_comes_back_pulls_from_its_cursor(void **state) {
+  struct fixture *f = *state;
+  log_in_until_first_sync(f);
+  peer_page(f, peer_expect_sync(f).index, NULL, 0, true);
+  peer_push(f, 1, T + 10, "pushed");
+  peer_expect_push_ack(f, 1);
+  assert_int_equal(f->delivered, 1);
+  reconnect(f);
+  peer_upgrade(f);
+  peer_expect(f, JUGGLE_CONNECT);
+  peer_connect_ack(f, 0, T + 5000); /* the server's time moves no cursor that stands */
+  struct pull pull = peer_expect_sync(f);
+  assert_int_equal(pull.from_ms, T + 10);
+  const int64_t missed[] = {T + 100, T + 200};
+  peer_page(f, pull.index, missed, 2, true);
+  assert_int_equal(f->established, 1);
+  assert_int_equal(f->delivered, 3);
+  assert_int_equal(f->overlaps, 0);
+  peer_expect_nothing(f);
+  assert_int_equal(f->failed, 0);
+}
+
+/* A pull was under way when the connection broke: what was pushed meanwhile will be pulled, and is no duplicate. */
+static void test_a_pull_that_never_ended_may_bring_pushes_again(void **state) {
+  struct fixture *f = *state;
+  log_in_until_first_sync(f);
+  peer_page(f, peer_expect_sync(f).index, NULL, 0, true);
+  peer_notify(f, T + 50);
+  assert_int_equal(peer_expect_sync(f).from_ms, T);
+  peer_push(f, 1, T + 60, "pushed");
+  assert_int_equal(f->delivered, 1);
+  reconnect(f);
+  peer_upgrade(f);
+  peer_expect(f, JUGGLE_CONNECT);
+  peer_connect_ack(f, 0, T + 5000);
+  struct pull pull = peer_expect_sync(f);
+  assert_int_equal(pull.from_ms, T);
+  const int64_t page[] = {T + 50, T + 60, T + 70};
+  peer_page(f, pull.index, page, 3, true);
+  assert_int_equal(f->delivered, 4);
+  assert_int_equal(f->overlaps, 2); /* up to the last push */
+  assert_int_equal(f->failed, 0);
+}
+
 /* --- the chatroom --- */
 
 #define ROOM "muster-0badcafe-room"
@@ -1069,6 +1140,7 @@ int main(void) {
       OBFUSCATED(test_logs_in),
       PLAIN(test_login_vectors),
       PLAIN(test_refused_login),
+      PLAIN(test_negative_codes_break_the_protocol),
       PLAIN(test_publishes_and_is_acked),
       OBFUSCATED(test_publishes_and_is_acked),
       PLAIN(test_publish_before_login_stays_due),
@@ -1098,6 +1170,8 @@ int main(void) {
       PLAIN(test_close_frame),
       OBFUSCATED(test_backlog_is_pulled_before_the_client_counts_as_connected),
       PLAIN(test_empty_backlog),
+      OBFUSCATED(test_who_comes_back_pulls_from_its_cursor),
+      PLAIN(test_a_pull_that_never_ended_may_bring_pushes_again),
       OBFUSCATED(test_joins_and_publishes_to_the_room),
       PLAIN(test_clients_beyond_the_members_do_not_join),
       OBFUSCATED(test_room_notice_pulls),
