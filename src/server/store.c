@@ -1,11 +1,13 @@
 #include "server/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { SCHEMA_VERSION = 1 };
 
@@ -515,6 +517,22 @@ static enum status open_database(struct store *store, bool durable, struct err *
   return prepare(store, BEGIN, CONVERSATION_TAIL, err);
 }
 
+/* A new folder is only as durable as its name in the folder around it; SQLite sees to the files inside. */
+static enum status make_folder(const char *data_dir, struct err *err) {
+  if (mkdir(data_dir, 0700) != 0) {
+    if (errno == EEXIST) return STATUS_OK;
+    return err_set(err, STATUS_IO, "cannot make the data folder %s: %s", data_dir, strerror(errno));
+  }
+  char around[512];
+  snprintf(around, sizeof around, "%s/..", data_dir);
+  int fd = open(around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool synced = fd >= 0 && fsync(fd) == 0;
+  int error = errno;
+  if (fd >= 0) close(fd);
+  if (synced) return STATUS_OK;
+  return err_set(err, STATUS_IO, "cannot sync the folder around %s: %s", data_dir, strerror(error));
+}
+
 enum status store_open(struct store **out, const char *data_dir, bool durable, struct err *err) {
   *out = NULL;
   struct store *store = calloc(1, sizeof *store);
@@ -523,10 +541,8 @@ enum status store_open(struct store **out, const char *data_dir, bool durable, s
   enum status status = STATUS_OK;
   if (len < 0 || (size_t)len >= sizeof store->path)
     status = err_set(err, STATUS_USAGE, "the data folder's path is too long");
-  else if (mkdir(data_dir, 0700) != 0 && errno != EEXIST)
-    status = err_set(err, STATUS_IO, "cannot make the data folder %s: %s", data_dir, strerror(errno));
-  else
-    status = open_database(store, durable, err);
+  if (status == STATUS_OK) status = make_folder(data_dir, err);
+  if (status == STATUS_OK) status = open_database(store, durable, err);
   if (status != STATUS_OK) {
     store_close(store);
     return status;
