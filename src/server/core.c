@@ -128,8 +128,8 @@ static enum status post_or_free(struct core *core, struct request *request) {
 }
 
 enum status core_post_login(struct core *core, const struct core_login *login) {
-  const struct view parts[] = {login->app_key, login->token, login->platform, login->device_id, login->client_ip};
-  return post_or_free(core, request_new(REQUEST_LOGIN, login->session, 0, parts, 5));
+  const struct view parts[] = {login->app_key, login->token, login->platform, login->device_id};
+  return post_or_free(core, request_new(REQUEST_LOGIN, login->session, 0, parts, 4));
 }
 
 /* Passes the bounds: it is what makes room. A lost one is made good by the slot's next login. */

@@ -31,7 +31,7 @@ struct session_ref {
 /* A client has sent Connect. Answer: OUT_CONNECTED. */
 struct core_login {
   struct session_ref session;
-  struct view app_key, token, platform, device_id, client_ip;
+  struct view app_key, token, platform, device_id;
 };
 enum status core_post_login(struct core *core, const struct core_login *login);
 

@@ -164,7 +164,7 @@ struct dedup {
 
 enum request_kind { REQUEST_LOGIN, REQUEST_LOGOUT, REQUEST_UNSEEN, REQUEST_PUBLISH, REQUEST_QUERY, REQUEST_CALL };
 
-enum { REQUEST_PARTS = 5 };
+enum { REQUEST_PARTS = 4 };
 struct request {
   struct request *next;
   enum request_kind kind;
@@ -172,7 +172,7 @@ struct request {
   int32_t index;
   uint32_t size; /* of the whole request */
   struct call *call;
-  struct view part[REQUEST_PARTS]; /* login: app key, token, platform, device, ip; others: topic, target, data */
+  struct view part[REQUEST_PARTS]; /* login: app key, token, platform, device; others: topic, target, data */
   uint8_t bytes[];
 };
 

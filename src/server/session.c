@@ -3,8 +3,6 @@
 #include "base/clock.h"
 #include "server/gateway.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -305,33 +303,18 @@ static void send_connect_ack(struct session *session, int32_t code, struct view 
   if (session_write_connect_ack(session, &ack) && code != JUGGLE_OK) session_finish(session);
 }
 
-static void peer_text(const struct session *session, char out[INET6_ADDRSTRLEN]) {
-  struct sockaddr_storage peer = {0};
-  socklen_t len = sizeof peer;
-  out[0] = '\0';
-  if (getpeername(session->stream.watch.fd, (struct sockaddr *)&peer, &len) != 0) return;
-  if (peer.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &((struct sockaddr_in *)&peer)->sin_addr, out, INET6_ADDRSTRLEN);
-  } else if (peer.ss_family == AF_INET6) {
-    inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&peer)->sin6_addr, out, INET6_ADDRSTRLEN);
-  }
-}
-
 static void connect_received(struct session *session, struct view body) {
   struct juggle_connect connect;
   if (!juggle_read_connect(body, &connect)) {
     protocol_error(session);
     return;
   }
-  char ip[INET6_ADDRSTRLEN];
-  peer_text(session, ip);
   struct core_login login = {
       .session = session_ref(session),
       .app_key = connect.appkey,
       .token = connect.token,
       .platform = connect.platform,
       .device_id = connect.device_id,
-      .client_ip = view_str(ip),
   };
   if (core_post_login(session->gateway->core, &login) != STATUS_OK) {
     send_connect_ack(session, JUGGLE_CONNECT_DEFAULT, (struct view){0}, 0);

@@ -184,8 +184,7 @@ static inline int32_t rig_login_as(struct rig *rig, struct session_ref ref, cons
       .app_key = view_str(app_key),
       .token = view_str(token),
       .platform = view_str(platform),
-      .device_id = view_str(device),
-      .client_ip = view_str("127.0.0.1")};
+      .device_id = view_str(device)};
   assert_int_equal(core_post_login(rig->core, &login), STATUS_OK);
   struct out *out = rig_next_of(rig, ref.gateway, OUT_CONNECTED);
   int32_t code = out->code;
