@@ -77,10 +77,10 @@ void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 /* After all workers have ended: walks every slot and every addressed recipient, and adds expected, observed, lost
  * and unacked_delivered to tally->deliveries. What a recipient got that was away when it was written, between two
  * hearings, is added to recovered: it was pulled after the return. Deliveries of publishes that were never attempted,
- * or to a recipient that could not hear them for another reason, are added to unexpected. Publishes still unanswered must have been
- * timed out before. With has_acks false, attempted publishes count as acked. With fan-out (plan.fan_out above 1), a
- * publish whose every expected delivery came is recorded (scheduled to first / to last recipient) in first and
- * complete, which may be NULL. */
+ * or to a recipient that could not hear them for another reason, are added to unexpected. Publishes still unanswered
+ * must have been timed out before. With has_acks false, attempted publishes count as acked. With fan-out (plan.fan_out
+ * above 1), a publish whose every expected delivery came is recorded (scheduled to first / to last recipient) in first
+ * and complete, which may be NULL. */
 void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
     struct histogram *complete);
 

@@ -15,8 +15,7 @@ struct gateway_stats {
   atomic_uint_fast64_t accepted, upgraded, logins, login_failures, frames_in, publishes, queries, acks_in, pushes,
       notices, notices_coalesced, copies, states, states_dropped, room_notices_written, room_notices_dropped,
       rate_limited, protocol_errors, deadlines, slow_readers_dropped, kicked,
-      refused /* at accept: the gateway holds as many as it may */,
-      pauses /* of reading, for back-pressure */;
+      refused /* at accept: the gateway holds as many as it may */, pauses /* of reading, for back-pressure */;
   atomic_uint_fast64_t output_peak; /* most bytes that ever waited for one session */
 };
 
