@@ -162,7 +162,8 @@ enum status find_search_read(
 }
 
 /* websocket-shootout's limit, on its round trip: the sender's own answer from the server. */
-static enum status add_limit(const struct find_options *o, struct slo_list *objectives, struct err *err) {
+static enum status add_limit(
+    const struct find_options *o, enum topology_kind topology, struct slo_list *objectives, struct err *err) {
   if (!o->limit_rtt && !o->limit_percentile) return STATUS_OK;
   uint64_t rtt_ns = 500000000, percentile = 95;
   if (o->limit_rtt && (!parse_duration_ns(o->limit_rtt, &rtt_ns) || rtt_ns == 0)) {
@@ -173,11 +174,8 @@ static enum status add_limit(const struct find_options *o, struct slo_list *obje
         err, STATUS_USAGE, "--limit-percentile %.40s: give a whole number from 1 to 99", o->limit_percentile);
   }
   char text[OBJECTIVE_TEXT_MAX];
-  snprintf(text, sizeof text, "broadcast_result.p%u<=%lluns", (unsigned)percentile, (unsigned long long)rtt_ns);
-  struct slo_list trial = *objectives;
-  if (slo_parse(text, &trial, NULL) != STATUS_OK) {
-    snprintf(text, sizeof text, "ack.p%u<=%lluns", (unsigned)percentile, (unsigned long long)rtt_ns);
-  }
+  snprintf(text, sizeof text, "%s.p%u<=%lluns", topology == TOPOLOGY_BROADCAST ? "broadcast_result" : "ack",
+      (unsigned)percentile, (unsigned long long)rtt_ns);
   return slo_parse(text, objectives, err);
 }
 
@@ -275,13 +273,19 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
     struct find_settings *settings, struct session *session, struct err *err) {
   struct workload *workload = &arguments->workload;
   enum status status = find_search_read(FIND_COMMAND, o, settings, err);
-  if (status == STATUS_OK) status = add_limit(o, &arguments->slos, err);
+  if (status == STATUS_OK) status = add_limit(o, workload->topology, &arguments->slos, err);
   if (status == STATUS_OK) status = session_driver(workload, &session->driver, err);
   if (status == STATUS_OK && arguments->slos.count == 0) {
     status = add_default_objectives(&arguments->slos, session->driver->capabilities, err);
   }
   if (status == STATUS_OK && arguments->hlog) {
     status = err_set(err, STATUS_USAGE, "--hlog belongs to one run: `muster run` at the load that was found writes it");
+  }
+  bool has_one_rate = !workload_is_closed(workload) && workload->steps == 0 && workload->ramp_to_per_sec == 0;
+  if (status == STATUS_OK && settings->vary == FIND_RATE && !has_one_rate) {
+    status = err_set(err, STATUS_USAGE,
+        "--vary rate needs a workload at one constant rate: this one is closed or changes "
+        "its rate; --vary clients works with it");
   }
   if (status == STATUS_OK && o->keep_server && workload->target) {
     status = err_set(err, STATUS_USAGE, "--keep-server is for the embedded musterd: leave it or --target out");

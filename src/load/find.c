@@ -153,6 +153,7 @@ static struct workload workload_at(const struct find_settings *settings, const s
   if (settings->vary == FIND_RATE) {
     workload.rate_per_sec = step->load;
   } else {
+    if (workload.senders == workload.clients) workload.senders = (uint32_t)step->load;
     workload.clients = (uint32_t)step->load;
   }
   return workload;
