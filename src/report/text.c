@@ -74,7 +74,11 @@ static void describe_schedule(char *out, size_t size, const struct workload *l) 
 }
 
 static void describe_load(char *out, size_t size, const struct workload *l) {
-  if (l->load == LOAD_OPEN) {
+  if (l->topology == TOPOLOGY_HOLD && l->keep_alive_ns > 0) {
+    snprintf(out, size, "keep-alives every %g s", (double)l->keep_alive_ns / 1e9);
+  } else if (l->topology == TOPOLOGY_HOLD) {
+    snprintf(out, size, "keep-alives as the protocol's clients send them");
+  } else if (l->load == LOAD_OPEN) {
     describe_schedule(out, size, l);
   } else if (l->load == LOAD_CLOSED) {
     snprintf(out, size, "closed loop of %" PRIu32 " per sender", l->outstanding);
@@ -152,6 +156,7 @@ static void write_counts(FILE *file, const struct report *r) {
       {"late", t->deliveries.late},
   };
   page_counts(file, "connections", connections, sizeof connections / sizeof connections[0]);
+  if (r->workload.topology == TOPOLOGY_HOLD) return;
   page_counts(file, "publishes", publishes, sizeof publishes / sizeof publishes[0]);
   page_counts(file, "deliveries", deliveries, sizeof deliveries / sizeof deliveries[0]);
 }
@@ -170,12 +175,21 @@ static void write_findings(FILE *file, const struct report *r) {
   if (t->deliveries.unacked_delivered) {
     page_text(file, "", "%s deliveries of publishes whose ACK failed (unacked_delivered)", unacked);
   }
+  if (t->deliveries.recovered) {
+    format_count(unacked, t->deliveries.recovered);
+    page_text(file, "", "%s deliveries pulled by recipients that were away when they were sent (recovered)", unacked);
+  }
 }
 
 static void write_rates(FILE *file, const struct report *r) {
   char sent[32], received[32], warmed[32];
   format_bytes(sent, r->measure.bytes_sent);
   format_bytes(received, r->measure.bytes_received);
+  if (r->workload.topology == TOPOLOGY_HOLD) {
+    page_text(file, "rates", "connections_per_second %.2f", r->connections_per_second);
+    page_text(file, "traffic", "%s sent, %s received", sent, received);
+    return;
+  }
   format_count(warmed, r->warmup.publishes.attempted);
   page_text(file, "fan-out", "%.4f observed deliveries per %s publish%s", r->fan_out,
       r->has_acks ? "acked" : "attempted", r->has_acks ? "" : " (the protocol has no ACK)");
@@ -285,6 +299,48 @@ static void write_errors(FILE *file, const struct report *r) {
     write_codes(file, kinds[i].what, kinds[i].codes, r);
 }
 
+static void write_storm(FILE *file, const struct report *r) {
+  const struct report_storm *storm = &r->storm;
+  char lost[32], returned[32], attempts[32], all_back[64] = "not everybody is back";
+  if (!r->workload.storm) return;
+  format_count(lost, storm->lost);
+  format_count(returned, storm->returned);
+  format_count(attempts, storm->attempts);
+  if (storm->returned == storm->lost && storm->last_returned_ns > storm->first_lost_ns) {
+    snprintf(all_back, sizeof all_back, "all back after %.3f s",
+        (double)(storm->last_returned_ns - storm->first_lost_ns) / 1e9);
+  }
+  page_text(file, "storm", "%s connections lost, %s came back in %s attempts: %s", lost, returned, attempts, all_back);
+  write_codes(file, "failed", &storm->failed, r);
+}
+
+/* One end's growth for each connection; "" when it is not known. */
+static void describe_growth(char *out, size_t size, const char *what, uint64_t before, uint64_t held, uint64_t count) {
+  out[0] = '\0';
+  if (before == 0 || held <= before || count == 0) return;
+  snprintf(out, size, "%s%s %.0f B", what[0] == 'g' ? "" : ", ", what, (double)(held - before) / (double)count);
+}
+
+/* Start-up alone would be shown for a few connections. */
+#define MEMORY_CONNECTIONS_MIN 1000
+
+static void write_memory(FILE *file, const struct report *r) {
+  uint64_t connections = r->measure.connections.established, before = 0, held = 0;
+  char generator[48], server[48], kernel[64];
+  if (connections < MEMORY_CONNECTIONS_MIN) return;
+  for (uint32_t i = 0; i < r->workers; i++) {
+    before += r->worker[i].private_before_bytes;
+    held += r->worker[i].private_bytes;
+  }
+  const struct report_memory *m = &r->memory;
+  describe_growth(generator, sizeof generator, "generator", before, held, connections);
+  describe_growth(server, sizeof server, "server", m->server_before_bytes, m->server_held_bytes, connections);
+  describe_growth(kernel, sizeof kernel, "kernel slab", m->kernel_before_bytes, m->kernel_held_bytes, connections);
+  if (!generator[0]) return;
+  page_text(
+      file, "memory", "a connection: %s%s%s%s", generator, server, kernel, kernel[0] ? " (of the whole machine)" : "");
+}
+
 static void write_worker(FILE *file, uint32_t number, const struct report_worker *worker) {
   char rss[32];
   format_bytes(rss, worker->rss_bytes);
@@ -361,6 +417,8 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   write_latencies(file, report);
   fputc('\n', file);
   write_errors(file, report);
+  write_storm(file, report);
+  write_memory(file, report);
   write_workers(file, report);
   write_limitations(file, report);
   fputc('\n', file);
