@@ -238,8 +238,8 @@ static enum status load(struct run_arguments *a, struct err *err) {
 
 #define GREAT_POPULATION 10000 /* from here on the default deadlines grow */
 
-/* Default deadlines for so many clients: 500 registrations, 1,000 connects and 10,000 closes a second, beside what small
- * populations are given. They end what is hopeless; whoever measures these rates finds them in the report. */
+/* Default deadlines for so many clients: 500 registrations, 1,000 connects and 10,000 closes a second, beside what
+ * small populations are given. They end what is hopeless; whoever measures these rates finds them in the report. */
 static void stretch_deadlines(struct run_arguments *a) {
   struct workload *l = &a->workload;
   if (l->clients < GREAT_POPULATION) return;
