@@ -40,12 +40,18 @@ struct recipients_reader recipients_of(struct view bytes, int64_t message_ms) {
       .at = bytes.data, .end = bytes.len ? bytes.data + bytes.len : bytes.data, .message_ms = message_ms};
 }
 
+/* Far from what any clock or counter reaches: more would overflow where it is added to. */
+static bool is_sound(int64_t value) {
+  return value > -(INT64_C(1) << 52) && value < INT64_C(1) << 52;
+}
+
 bool recipients_next(struct recipients_reader *reader, struct recipient *out) {
   int64_t user, time, unread;
   if (!get(reader, &user) || !get(reader, &time) || !get(reader, &unread)) return false;
   reader->last.user = (uint32_t)((uint64_t)reader->last.user + (uint64_t)user);
   reader->last.unread_index = (int64_t)((uint64_t)reader->last.unread_index + (uint64_t)unread);
   reader->last.time_ms = (int64_t)((uint64_t)reader->message_ms + (uint64_t)time);
+  if (!is_sound(reader->last.unread_index) || !is_sound(reader->last.time_ms)) return false;
   *out = reader->last;
   return true;
 }

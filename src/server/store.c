@@ -93,12 +93,28 @@ struct store {
   char path[512];
 };
 
+/* How to mend the last error of the database. */
+static const char *mend(sqlite3 *db) {
+  switch (sqlite3_errcode(db) & 0xff) {
+  case SQLITE_FULL:
+    return "; free some space and start again";
+  case SQLITE_CORRUPT:
+  case SQLITE_NOTADB:
+    return "; restore it from a backup or choose another data folder";
+  case SQLITE_CANTOPEN:
+  case SQLITE_IOERR:
+  case SQLITE_READONLY:
+    return "; check that folder and file can be written to";
+  default:
+    return "";
+  }
+}
+
 static enum status fail(struct store *store, const char *what) {
   if (store->failed) return store->err.status;
   store->failed = true;
-  int code = sqlite3_errcode(store->db);
-  const char *mend = code == SQLITE_FULL ? "; free some space and start again" : "";
-  return err_set(&store->err, STATUS_IO, "cannot %s %s: %s%s", what, store->path, sqlite3_errmsg(store->db), mend);
+  return err_set(
+      &store->err, STATUS_IO, "cannot %s %s: %s%s", what, store->path, sqlite3_errmsg(store->db), mend(store->db));
 }
 
 bool store_failed(const struct store *store, struct err *err) {
@@ -127,6 +143,12 @@ static struct view column_view(sqlite3_stmt *statement, int column) {
 
 static uint32_t column_num(sqlite3_stmt *statement, int column) {
   return (uint32_t)sqlite3_column_int64(statement, column);
+}
+
+/* Bounded, so that no sum of what a damaged file says overflows. */
+static int64_t column_whole(sqlite3_stmt *statement, int column) {
+  int64_t value = sqlite3_column_int64(statement, column);
+  return value > STORE_WHOLE_MAX ? STORE_WHOLE_MAX : value < -STORE_WHOLE_MAX ? -STORE_WHOLE_MAX : value;
 }
 
 /* Runs a statement that returns no rows. */
@@ -250,7 +272,7 @@ static bool one_row(struct store *store, enum statement which) {
 static int64_t get_meta(struct store *store, const char *name, int64_t otherwise) {
   sqlite3_stmt *statement = store->statements[GET_META];
   bind_text(statement, 1, view_str(name));
-  int64_t value = one_row(store, GET_META) ? sqlite3_column_int64(statement, 0) : otherwise;
+  int64_t value = one_row(store, GET_META) ? column_whole(statement, 0) : otherwise;
   sqlite3_reset(statement);
   return value;
 }
@@ -288,11 +310,11 @@ static uint32_t walk(struct store *store, enum statement which, store_message_vi
   while (!store->failed && (code = sqlite3_step(row)) == SQLITE_ROW) {
     count++;
     struct store_message message = {
-        .id = sqlite3_column_int64(row, 0),
+        .id = column_whole(row, 0),
         .conversation = column_num(row, 1),
-        .seq = sqlite3_column_int64(row, 2),
-        .time_ms = sqlite3_column_int64(row, 3),
-        .at_ms = sqlite3_column_int64(row, 4),
+        .seq = column_whole(row, 2),
+        .time_ms = column_whole(row, 3),
+        .at_ms = column_whole(row, 4),
         .sender = column_num(row, 5),
         .member_count = column_num(row, 6),
         .flags = (int32_t)sqlite3_column_int64(row, 7),
@@ -310,7 +332,7 @@ static uint32_t walk(struct store *store, enum statement which, store_message_vi
 
 int64_t store_newest_message(struct store *store) {
   sqlite3_stmt *statement = store->statements[NEWEST_MESSAGE];
-  int64_t newest = one_row(store, NEWEST_MESSAGE) ? sqlite3_column_int64(statement, 0) : 0;
+  int64_t newest = one_row(store, NEWEST_MESSAGE) ? column_whole(statement, 0) : 0;
   sqlite3_reset(statement);
   return newest;
 }
@@ -322,7 +344,7 @@ int64_t store_message_before(struct store *store, int64_t at_ms) {
   while (low < high) {
     int64_t middle = low + (high - low + 1) / 2;
     bind_int(statement, 1, middle);
-    bool before = one_row(store, MESSAGE_AT) && sqlite3_column_int64(statement, 1) < at_ms;
+    bool before = one_row(store, MESSAGE_AT) && column_whole(statement, 1) < at_ms;
     sqlite3_reset(statement);
     if (before)
       low = middle;
@@ -362,8 +384,8 @@ void store_conversation_tail(struct store *store, uint32_t conversation, int64_t
   bind_int(statement, 1, conversation);
   *seq = *time_ms = 0;
   if (one_row(store, CONVERSATION_TAIL)) {
-    *seq = sqlite3_column_int64(statement, 0);
-    *time_ms = sqlite3_column_int64(statement, 1);
+    *seq = column_whole(statement, 0);
+    *time_ms = column_whole(statement, 1);
   }
   sqlite3_reset(statement);
 }
@@ -384,7 +406,7 @@ static bool load_user(const struct store_visitor *visitor, sqlite3_stmt *row) {
                                              .ext_json = column_view(row, 5),
                                              .registered = sqlite3_column_int(row, 6) != 0,
                                              .is_admin = sqlite3_column_int(row, 7) != 0,
-                                             .updated_ms = sqlite3_column_int64(row, 8)});
+                                             .updated_ms = column_whole(row, 8)});
 }
 
 static bool load_group(const struct store_visitor *visitor, sqlite3_stmt *row) {
@@ -394,12 +416,12 @@ static bool load_group(const struct store_visitor *visitor, sqlite3_stmt *row) {
                                               .name = column_view(row, 3),
                                               .portrait = column_view(row, 4),
                                               .dissolved = sqlite3_column_int(row, 5) != 0,
-                                              .updated_ms = sqlite3_column_int64(row, 6)});
+                                              .updated_ms = column_whole(row, 6)});
 }
 
 static bool load_member(const struct store_visitor *visitor, sqlite3_stmt *row) {
   return visitor->member(
-      visitor->context, &(struct store_member){column_num(row, 0), column_num(row, 1), sqlite3_column_int64(row, 2)});
+      visitor->context, &(struct store_member){column_num(row, 0), column_num(row, 1), column_whole(row, 2)});
 }
 
 static bool load_conversation(const struct store_visitor *visitor, sqlite3_stmt *row) {
@@ -414,11 +436,11 @@ static bool load_conversation(const struct store_visitor *visitor, sqlite3_stmt 
 static bool load_position(const struct store_visitor *visitor, sqlite3_stmt *row) {
   return visitor->position(visitor->context, &(struct store_position){.user = column_num(row, 0),
                                                  .conversation = column_num(row, 1),
-                                                 .unread_index = sqlite3_column_int64(row, 2),
-                                                 .read_index = sqlite3_column_int64(row, 3),
-                                                 .sort_ms = sqlite3_column_int64(row, 4),
-                                                 .sync_ms = sqlite3_column_int64(row, 5),
-                                                 .last_message = sqlite3_column_int64(row, 6)});
+                                                 .unread_index = column_whole(row, 2),
+                                                 .read_index = column_whole(row, 3),
+                                                 .sort_ms = column_whole(row, 4),
+                                                 .sync_ms = column_whole(row, 5),
+                                                 .last_message = column_whole(row, 6)});
 }
 
 static enum status load_table(struct store *store, const char *sql, const struct store_visitor *visitor,
@@ -430,7 +452,7 @@ static enum status load_table(struct store *store, const char *sql, const struct
   int code;
   while (status == STATUS_OK && (code = sqlite3_step(row)) != SQLITE_DONE) {
     if (code != SQLITE_ROW)
-      status = err_set(err, STATUS_IO, "cannot read %s: %s", store->path, sqlite3_errmsg(store->db));
+      status = err_set(err, STATUS_IO, "cannot read %s: %s%s", store->path, sqlite3_errmsg(store->db), mend(store->db));
     else if (!load(visitor, row))
       status = err_set(err, STATUS_MEMORY, "cannot load %s: a row makes no sense or memory is out", store->path);
   }
@@ -465,7 +487,7 @@ static enum status execute(struct store *store, const char *sql, struct err *err
   if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
     return err_set(
         err, STATUS_IO, "%s is in use by another process: stop it or choose another data folder", store->path);
-  return err_set(err, STATUS_IO, "cannot open %s: %s", store->path, sqlite3_errmsg(store->db));
+  return err_set(err, STATUS_IO, "cannot open %s: %s%s", store->path, sqlite3_errmsg(store->db), mend(store->db));
 }
 
 static enum status check_version(struct store *store, struct err *err) {
@@ -494,8 +516,8 @@ static enum status prepare(struct store *store, enum statement first, enum state
 static enum status open_database(struct store *store, bool durable, struct err *err) {
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK)
-    return err_set(
-        err, STATUS_IO, "cannot open %s: %s", store->path, store->db ? sqlite3_errmsg(store->db) : "memory is out");
+    return err_set(err, STATUS_IO, "cannot open %s: %s%s", store->path,
+        store->db ? sqlite3_errmsg(store->db) : "memory is out", store->db ? mend(store->db) : "");
   enum status status = execute(store,
       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4000;"
       " PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY; BEGIN IMMEDIATE; COMMIT;",

@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* No number or time of a row that is read is further from 0. */
+#define STORE_WHOLE_MAX (INT64_C(1) << 52)
+
 struct store;
 
 enum status store_open(struct store **out, const char *data_dir, bool durable, struct err *err);

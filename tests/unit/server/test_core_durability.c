@@ -409,6 +409,60 @@ static void threads_post_in_order(void **state) {
   rig_end(&rig);
 }
 
+/* ---- Damage ---- */
+
+static void change_store(const struct rig *rig, const char *sql) {
+  char path[128];
+  sqlite3 *db;
+  snprintf(path, sizeof path, "%s/musterd.db", rig->folder);
+  assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+  assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+  sqlite3_close(db);
+}
+
+/* Numbers at the end of their range must not overflow what is counted up from them. */
+static void extreme_numbers_in_the_store_do_no_harm(void **state) {
+  static const char *const changes[] = {
+      "UPDATE messages SET time_ms=9223372036854775807, seq=9223372036854775807, at_ms=9223372036854775807",
+      "UPDATE user_conversations SET unread_index=9223372036854775807, sort_ms=9223372036854775807",
+      /* the user, then time and unread index as far away as varints can say */
+      "UPDATE messages SET recipients=x'04feffffffffffffffff01feffffffffffffffff01'",
+      "UPDATE messages SET time_ms=-9223372036854775807-1, at_ms=-9223372036854775807-1",
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    struct rig rig;
+    rig_start(&rig);
+    assert_int_equal(rig_publish(&rig, rig_user(&rig, "alice", 0), "p_msg", "bob", "x", 10, "").code, JUGGLE_OK);
+    rig_close(&rig);
+    change_store(&rig, changes[i]);
+    rig_open(&rig);
+    struct rig_ack ack = rig_publish(&rig, rig_user(&rig, "alice", 0), "p_msg", "bob", "y", 10, "");
+    assert_int_equal(ack.code, JUGGLE_OK);
+    assert_true(ack.timestamp_ms > 0 && ack.seq > 0);
+    rig_end(&rig);
+  }
+}
+
+static void a_damaged_file_is_named_with_what_to_do(void **state) {
+  (void)state;
+  struct rig rig;
+  rig_start(&rig);
+  rig_close(&rig);
+  char path[128];
+  snprintf(path, sizeof path, "%s/musterd.db", rig.folder);
+  assert_int_equal(truncate(path, 5000), 0);
+  struct err err = {0};
+  for (int i = 0; i < RIG_GATEWAYS; i++)
+    assert_int_equal(gateway_port_open(&rig.ports[i], &err), STATUS_OK);
+  assert_int_equal(core_start(&rig.core, &rig.config, rig.port_list, RIG_GATEWAYS, &err), STATUS_IO);
+  assert_non_null(strstr(err.text, path));
+  assert_non_null(strstr(err.text, "malformed; restore it from a backup or choose another data folder"));
+  for (int i = 0; i < RIG_GATEWAYS; i++)
+    gateway_port_close(&rig.ports[i]);
+  rig_remove(&rig);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kill_nine_loses_nothing_acked),
@@ -418,6 +472,8 @@ int main(void) {
       cmocka_unit_test(a_folder_serves_one_server),
       cmocka_unit_test(newer_schema_is_refused),
       cmocka_unit_test(bad_folder_is_named),
+      cmocka_unit_test(extreme_numbers_in_the_store_do_no_harm),
+      cmocka_unit_test(a_damaged_file_is_named_with_what_to_do),
       cmocka_unit_test(threads_post_in_order),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
