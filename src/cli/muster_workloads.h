@@ -15,9 +15,9 @@ const char *workload_nearest(const char *word); /* NULL: none is near */
 /* One line each: name and what it is. */
 void workload_help(FILE *file);
 
-/* Turns the options into out->workload: topology, senders and receivers, load model and stop. kind: the workload whose
+/* Turns the options into out->workload: topology, senders and receivers, load model and stop. name: the workload whose
  * name the command line gives, or that a scenario chooses (NULL: private). STATUS_USAGE with one line when options do
  * not go together. */
-enum status workload_resolve(struct run_arguments *out, const char *kind, struct err *err);
+enum status workload_resolve(struct run_arguments *out, const char *name, struct err *err);
 
 #endif
