@@ -38,38 +38,53 @@ static uint32_t online_recipients(const struct ledger_plan *plan, uint32_t onlin
   return low;
 }
 
-/* Deliveries of the first `publishes` slots of a cycle, in which each sender addresses each target once. */
-static uint64_t count_deliveries(const struct workload *w, const struct ledger_plan *plan, uint64_t publishes) {
-  uint32_t online = workload_online(w), targets = plan->targets > 0 ? plan->targets : 1;
-  uint64_t deliveries = 0, left = publishes;
-  for (uint32_t target = 0; target < targets && left > 0; target++) {
-    for (uint32_t sender = 0; sender < plan->senders && left > 0; sender++, left--)
-      deliveries += online_recipients(plan, online, sender, target);
+/* Numbers below n whose remainder by `targets` is below `online`. */
+static uint64_t below(uint64_t n, uint64_t targets, uint64_t online) {
+  uint64_t rest = n % targets;
+  return n / targets * online + (rest < online ? rest : online);
+}
+
+/* In a star, message t of sender s goes to receiver (s + t) % receivers; the first receivers are online. A cycle may
+ * have 2^31 publishes, so whole rows of it are counted at once. */
+static uint64_t star_deliveries(const struct workload *w, uint64_t publishes) {
+  uint64_t senders = w->senders, receivers = w->clients - w->senders, online = workload_online(w) - w->senders;
+  uint64_t cycle = senders * receivers, rest = publishes % cycle;
+  uint64_t deliveries = publishes / cycle * senders * online;
+  for (uint64_t row = 0; rest > 0; row++) {
+    uint64_t in_row = rest < senders ? rest : senders;
+    deliveries += below(row + in_row, receivers, online) - below(row, receivers, online);
+    rest -= in_row;
   }
   return deliveries;
 }
 
-/* Only in a star and in groups that stand apart do publishes differ in how many hear them. */
-static uint64_t all_deliveries(const struct workload *w, const struct ledger_plan *plan, uint64_t publishes) {
-  bool apart = w->topology == TOPOLOGY_GROUPS && !w->shared_groups;
-  if (!apart && !(w->topology == TOPOLOGY_STAR && w->offline > 0)) {
-    return publishes * online_recipients(plan, workload_online(w), 0, 0);
+/* In groups that stand apart members differ in number and in who is offline. */
+static uint64_t group_deliveries(const struct workload *w, const struct ledger_plan *plan, uint64_t publishes) {
+  uint64_t whole = publishes / plan->senders, deliveries = 0;
+  for (uint32_t sender = 0; sender < plan->senders; sender++) {
+    uint64_t sent = whole + (sender < publishes % plan->senders);
+    deliveries += sent * online_recipients(plan, workload_online(w), sender, 0);
   }
-  uint64_t cycle = (uint64_t)plan->senders * (plan->targets > 0 ? plan->targets : 1);
-  uint64_t whole = publishes / cycle;
-  uint64_t deliveries = whole > 0 ? whole * count_deliveries(w, plan, cycle) : 0;
-  return deliveries + count_deliveries(w, plan, publishes % cycle);
+  return deliveries;
+}
+
+static uint64_t all_deliveries(const struct workload *w, const struct ledger_plan *plan, uint64_t publishes) {
+  if (w->topology == TOPOLOGY_STAR) return star_deliveries(w, publishes);
+  if (w->topology == TOPOLOGY_GROUPS && !w->shared_groups) return group_deliveries(w, plan, publishes);
+  return publishes * online_recipients(plan, workload_online(w), 0, 0);
 }
 
 void estimate_totals(const struct workload *workload, struct totals *out) {
   *out = (struct totals){0};
   count_publishes(workload, out);
   out->copies = workload_copies(workload);
-  out->distributions = (uint64_t)llround((double)out->publishes * out->copies);
+  out->distributions = (uint64_t)fmin(round((double)out->publishes * out->copies), 9e18);
   struct topology topology = topology_of(workload);
   bool apart = topology.kind == TOPOLOGY_GROUPS && !topology.shared_groups;
-  bool sound = topology.senders > 0 && topology.senders <= topology.clients && workload->offline < topology.clients &&
-               !(apart && topology.clients < topology.groups);
+  bool sound = topology.senders > 0 && topology.senders <= topology.clients &&
+               workload->offline <= topology.clients - topology.senders &&
+               !(apart && topology.clients < topology.groups) &&
+               !(topology.kind == TOPOLOGY_STAR && topology.senders == topology.clients);
   if (out->publishes == 0 || !sound) return;
   struct ledger_plan plan = topology_plan(&topology, out->publishes);
   out->deliveries = all_deliveries(workload, &plan, out->publishes);

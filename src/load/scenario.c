@@ -142,7 +142,7 @@ static enum status add_entry(struct reader *reader, const char *value, struct sc
 
 static enum status on_scalar(struct reader *reader, const yaml_event_t *event) {
   struct scenario_place place = place_of(event->start_mark);
-  const char *text = NULL;
+  const char *text = "";
   if (reader->level == LEVEL_START) {
     return refuse(reader, event->start_mark, "a scenario is a mapping of keys: see docs/scenarios.md");
   }

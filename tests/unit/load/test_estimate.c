@@ -1,6 +1,7 @@
 #include "load/estimate.h"
 
 #include "base/clock.h"
+#include "load/topology.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,6 +66,41 @@ static void test_parts_of_a_cycle(void **state) {
   assert_int_equal(totals_of(&w).deliveries, 4 + 3);
   w.publishes = 10; /* sender 1 to 4, which is offline */
   assert_int_equal(totals_of(&w).deliveries, 4 + 3);
+}
+
+/* Any number of publishes of a star comes to what going through them one by one comes to. */
+static void test_star_against_counting(void **state) {
+  (void)state;
+  struct workload w = {.topology = TOPOLOGY_STAR,
+      .clients = 12,
+      .senders = 5,
+      .offline = 3,
+      .load = LOAD_CLOSED,
+      .outstanding = 1,
+      .duration_ns = NS_PER_SEC};
+  struct topology topology = topology_of(&w);
+  uint64_t deliveries = 0;
+  for (uint32_t slot = 0; slot < 120; slot++) {
+    deliveries += topology_address(&topology, slot % 5, slot / 5).recipient < workload_online(&w);
+    w.publishes = slot + 1;
+    assert_int_equal(totals_of(&w).deliveries, deliveries);
+  }
+}
+
+static void test_greatest_numbers_end_soon(void **state) {
+  (void)state;
+  struct workload w = {.topology = TOPOLOGY_STAR,
+      .clients = 16000000,
+      .senders = 8000000,
+      .offline = 4000000,
+      .load = LOAD_CLOSED,
+      .outstanding = 1,
+      .publishes = UINT64_C(2000000000),
+      .duration_ns = NS_PER_SEC};
+  assert_int_equal(totals_of(&w).publishes, 2000000000);
+  w.senders = 16000000; /* of no star that could be */
+  w.offline = 0;
+  assert_int_equal(totals_of(&w).deliveries, 0);
 }
 
 static void test_groups(void **state) {
@@ -132,6 +168,8 @@ int main(void) {
       cmocka_unit_test(test_ring),
       cmocka_unit_test(test_star_with_one_observer),
       cmocka_unit_test(test_parts_of_a_cycle),
+      cmocka_unit_test(test_star_against_counting),
+      cmocka_unit_test(test_greatest_numbers_end_soon),
       cmocka_unit_test(test_groups),
       cmocka_unit_test(test_room_broadcast_echo_self),
       cmocka_unit_test(test_ramp),
