@@ -88,6 +88,8 @@ struct driver_run {
   unsigned capabilities;
   const char *title, *ack_meaning, *delivery;
   uint64_t bytes_sent; /* handed to the transport by this process; counted by the driver */
+  /* What driver.counters names, of publishes of the measure phase; counted by the driver in this process. */
+  uint64_t counted[TALLY_EXTRAS];
 };
 
 enum publish_to {
@@ -131,6 +133,11 @@ struct driver {
   uint32_t rate_limit;      /* publishes and queries a second that servers usually allow on one; 0: not known */
   uint64_t tick_ns;         /* interval of tick, unless settings.keep_alive_ns says another; 0: none */
   size_t client_bytes;      /* driver state of one client, zeroed, behind struct client */
+  /* Connections begin in the clear although run->tls is there: the driver starts TLS itself (stream_start_tls), and
+   * opened is called a second time when it is through. */
+  bool starts_tls;
+  /* What the server tells that no other counter says, by its names in the report; NULL behind the last. */
+  const char *counters[TALLY_EXTRAS];
 
   /* Checks the settings and provisions the population; blocking, but keeps to settings.deadline_ns and interrupted.
    * Fills run->population, address, server_name, server_version and tls. When it fails it leaves nothing behind. */
@@ -192,6 +199,7 @@ const struct driver *const *driver_all(void);
 extern const struct driver driver_juggle;
 extern const struct driver driver_shootout_json, driver_shootout_binary, driver_shootout_phoenix,
     driver_shootout_actioncable;
+extern const struct driver driver_nats;
 
 #endif
 extern const struct driver driver_mqtt;

@@ -645,7 +645,7 @@ static void open_connection(struct load_client *client) {
   client->base.state = CLIENT_CONNECTING;
   client->started_ns = clock_now_ns();
   enum status status = stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
-      sources->count > 0 ? &from : NULL, run->tls, run->server_name, NULL);
+      sources->count > 0 ? &from : NULL, run->driver->starts_tls ? NULL : run->tls, run->server_name, NULL);
   if (status != STATUS_OK) {
     end(client, CAUSE_CONNECT_ERROR);
     return;

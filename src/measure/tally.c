@@ -106,6 +106,8 @@ void tally_merge(struct tally *into, const struct tally *from) {
 
   into->bytes_sent += from->bytes_sent;
   into->bytes_received += from->bytes_received;
+  for (int i = 0; i < TALLY_EXTRAS; i++)
+    into->extra[i] += from->extra[i];
 }
 
 static enum status check_connections(const struct tally *tally, struct err *err) {

@@ -48,6 +48,8 @@ enum cause {
 /* A short stable name for a negative code ("no_answer"), or NULL for a number that is no cause. */
 const char *cause_name(int32_t code);
 
+#define TALLY_EXTRAS 2
+
 struct tally {
   struct {
     uint64_t attempted, established, reconnected;
@@ -63,6 +65,7 @@ struct tally {
     uint64_t duplicate, reordered, corrupt, unexpected, late, unacked_delivered, recovered;
   } deliveries;
   uint64_t bytes_sent, bytes_received;
+  uint64_t extra[TALLY_EXTRAS]; /* what only one protocol counts; the driver names them */
 };
 
 void tally_merge(struct tally *into, const struct tally *from);

@@ -558,6 +558,17 @@ enum status stream_accept(struct stream *stream, struct loop *loop, const struct
   return STATUS_OK;
 }
 
+enum status stream_start_tls(struct stream *stream, struct tls_context *tls, const char *server_name, struct err *err) {
+  if (stream->state != STATE_OPEN || stream->tls || unsent(stream) > 0) {
+    return err_set(err, STATUS_PROTOCOL, "TLS cannot begin on this stream now");
+  }
+  enum status status = tls_session_create(&stream->tls, tls, stream->watch.fd, server_name, err);
+  if (status != STATUS_OK) return status;
+  stream->state = STATE_HANDSHAKE;
+  rearm(stream); /* the handshake's first words are ours, and the socket takes them */
+  return STATUS_OK;
+}
+
 static void accept_again(struct timer *timer, uint64_t now_ns) {
   (void)now_ns;
   struct listener *listener = (struct listener *)((char *)timer - offsetof(struct listener, retry));

@@ -57,6 +57,11 @@ enum status stream_connect(struct stream *stream, struct loop *loop, const struc
     const struct address *to, const struct address *from, struct tls_context *tls, const char *server_name,
     struct err *err);
 
+/* Puts TLS over a plain stream that is open and has nothing left to write, for protocols that begin in the clear;
+ * opened is called again once it is through. Meant to be called from within received, which must then have used all it
+ * was given: what came in the clear behind the last plain word is nobody's. */
+enum status stream_start_tls(struct stream *stream, struct tls_context *tls, const char *server_name, struct err *err);
+
 /* Takes over an accepted, non-blocking descriptor; opened is called from a later turn once TLS is through,
  * or from within this call when tls is NULL. */
 enum status stream_accept(struct stream *stream, struct loop *loop, const struct stream_ops *ops, int fd,
