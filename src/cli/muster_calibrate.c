@@ -99,6 +99,7 @@ static void show_step(void *context, const struct find_step *step) {
   struct calibrating *calibrating = context;
   calibrating->steps++;
   if (!calibrating->table) return;
+  if (calibrating->steps == 1) find_write_head(calibrating->table, calibrating->settings);
   find_write_step(calibrating->table, calibrating->settings, calibrating->steps, step);
   fflush(calibrating->table);
 }
@@ -129,7 +130,6 @@ static int search(const struct run_arguments *arguments, struct find_settings *s
   settings->ended = show_step;
   settings->context = &calibrating;
   session_catch_signals();
-  if (calibrating.table) find_write_head(calibrating.table, settings);
   enum status status = find_run(find, settings, &err);
   int code = status == STATUS_OK ? find_publish(arguments, find) : complain(&err);
   if (code == EXIT_VALID && keep(&calibrating, find, &err) != STATUS_OK) code = complain(&err);

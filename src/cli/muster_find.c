@@ -197,6 +197,7 @@ static void show_step(void *context, const struct find_step *step) {
   struct finding *finding = context;
   finding->steps++;
   if (!finding->table) return;
+  if (finding->steps == 1) find_write_head(finding->table, finding->settings);
   find_write_step(finding->table, finding->settings, finding->steps, step);
   fflush(finding->table);
 }
@@ -236,7 +237,6 @@ static int search(const struct run_arguments *arguments, struct find_settings *s
   settings->ended = show_step;
   settings->context = &finding;
   session_catch_signals();
-  if (finding.table) find_write_head(finding.table, settings);
   enum status status = find_run(find, settings, &err);
   int code = status == STATUS_OK ? find_publish(arguments, find) : complain(&err);
   free(find);

@@ -18,32 +18,27 @@ struct counter {
   bool is_unique;   /* may be named without its group */
 };
 
-#define PLAIN(group, member, whole, unique)                                                                            \
-  { #group, #member, offsetof(struct tally, group.member), false, whole, unique }
-#define CODES(group, member, whole, unique)                                                                            \
-  { #group, #member, offsetof(struct tally, group.member), true, whole, unique }
-
 static const struct counter counters[] = {
-    PLAIN(connections, attempted, WHOLE_NONE, false),
-    PLAIN(connections, established, WHOLE_CONNECTIONS, true),
-    CODES(connections, failed, WHOLE_CONNECTIONS, true),
-    CODES(connections, dropped, WHOLE_CONNECTIONS, true),
-    PLAIN(connections, reconnected, WHOLE_NONE, true),
-    PLAIN(publishes, scheduled, WHOLE_NONE, true),
-    PLAIN(publishes, attempted, WHOLE_NONE, false),
-    PLAIN(publishes, acked, WHOLE_PUBLISHES, true),
-    CODES(publishes, rejected, WHOLE_PUBLISHES, true),
-    CODES(publishes, timed_out, WHOLE_PUBLISHES, true),
-    CODES(publishes, unsent, WHOLE_NONE, true),
-    PLAIN(deliveries, expected, WHOLE_NONE, true),
-    PLAIN(deliveries, observed, WHOLE_DELIVERIES, true),
-    PLAIN(deliveries, lost, WHOLE_DELIVERIES, true),
-    PLAIN(deliveries, duplicate, WHOLE_DELIVERIES, true),
-    PLAIN(deliveries, reordered, WHOLE_DELIVERIES, true),
-    PLAIN(deliveries, corrupt, WHOLE_DELIVERIES, true),
-    PLAIN(deliveries, unexpected, WHOLE_DELIVERIES, true),
-    PLAIN(deliveries, late, WHOLE_DELIVERIES, true),
-    PLAIN(deliveries, unacked_delivered, WHOLE_NONE, true),
+    {"connections", "attempted", offsetof(struct tally, connections.attempted), false, WHOLE_NONE, false},
+    {"connections", "established", offsetof(struct tally, connections.established), false, WHOLE_CONNECTIONS, true},
+    {"connections", "failed", offsetof(struct tally, connections.failed), true, WHOLE_CONNECTIONS, true},
+    {"connections", "dropped", offsetof(struct tally, connections.dropped), true, WHOLE_CONNECTIONS, true},
+    {"connections", "reconnected", offsetof(struct tally, connections.reconnected), false, WHOLE_NONE, true},
+    {"publishes", "scheduled", offsetof(struct tally, publishes.scheduled), false, WHOLE_NONE, true},
+    {"publishes", "attempted", offsetof(struct tally, publishes.attempted), false, WHOLE_NONE, false},
+    {"publishes", "acked", offsetof(struct tally, publishes.acked), false, WHOLE_PUBLISHES, true},
+    {"publishes", "rejected", offsetof(struct tally, publishes.rejected), true, WHOLE_PUBLISHES, true},
+    {"publishes", "timed_out", offsetof(struct tally, publishes.timed_out), true, WHOLE_PUBLISHES, true},
+    {"publishes", "unsent", offsetof(struct tally, publishes.unsent), true, WHOLE_NONE, true},
+    {"deliveries", "expected", offsetof(struct tally, deliveries.expected), false, WHOLE_NONE, true},
+    {"deliveries", "observed", offsetof(struct tally, deliveries.observed), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "lost", offsetof(struct tally, deliveries.lost), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "duplicate", offsetof(struct tally, deliveries.duplicate), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "reordered", offsetof(struct tally, deliveries.reordered), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "corrupt", offsetof(struct tally, deliveries.corrupt), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "unexpected", offsetof(struct tally, deliveries.unexpected), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "late", offsetof(struct tally, deliveries.late), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "unacked_delivered", offsetof(struct tally, deliveries.unacked_delivered), false, WHOLE_NONE, true},
 };
 #define COUNTERS (sizeof counters / sizeof counters[0])
 
