@@ -185,7 +185,7 @@ static bool take_option(struct options *options, int id, const char *name, const
   case OPT_SESSION_OUT_BYTES:
     return read_number(name, text, 1024, 1u << 30, &config->session_out_bytes);
   case OPT_MESSAGE_MAX_BYTES:
-    return read_number(name, text, 1024, 1u << 30, &config->message_max_bytes);
+    return read_number(name, text, 1024, SERVER_MESSAGE_MAX, &config->message_max_bytes);
   case OPT_SLOW_READER:
     return read_number(name, text, 1, 3600000, &config->slow_reader_ms);
   case OPT_PING_INTERVAL:
@@ -296,6 +296,7 @@ static int serve(struct server_config *config) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a write error, which is reported */
   raise_descriptors();
   struct server *server = NULL;
   struct err err = {0};

@@ -77,6 +77,10 @@ static enum status check_config(struct server_config *config, struct err *err) {
     return err_set(err, STATUS_USAGE, "chatroom_history: %u is more than %d", config->chatroom_history,
         SERVER_CHATROOM_HISTORY_MAX);
   }
+  if (config->message_max_bytes > SERVER_MESSAGE_MAX) {
+    return err_set(
+        err, STATUS_USAGE, "message_max_bytes: %u is more than %u", config->message_max_bytes, SERVER_MESSAGE_MAX);
+  }
   if (config->push_window == 0 || config->push_window > SESSION_PUSH_WINDOW_MAX) {
     return err_set(err, STATUS_USAGE, "push window: must be 1 to %d", SESSION_PUSH_WINDOW_MAX);
   }

@@ -17,6 +17,8 @@ enum ack_policy {
 /* Of chatroom_history: default and bound. */
 #define SERVER_CHATROOM_HISTORY 200
 #define SERVER_CHATROOM_HISTORY_MAX 10000
+/* Of message_max_bytes: a longer one would never fit into the core's queue. */
+#define SERVER_MESSAGE_MAX (64u * 1024 * 1024)
 
 struct server_config {
   const char *bind_host;                                  /* "127.0.0.1" */

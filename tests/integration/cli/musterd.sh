@@ -26,6 +26,16 @@ refused() {
 
 free_ports='--api-port 0 --navigator-port 0 --ws-port 0 --admin-port 0'
 
+# A limit on file sizes ends the server like a full disk, with a line.
+check_file_limit() {
+  local code=0
+  # shellcheck disable=SC2086
+  (ulimit -f 1 && exec timeout --kill-after=5 20 "$musterd" $free_ports --data "$scratch/limited") \
+    >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+  [ "$code" -eq 1 ] || fail "with a limit on file sizes: exit code $code, not 1"
+  [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "with a limit on file sizes: not one line: $(cat "$scratch/err")"
+}
+
 # started ARGUMENTS: runs a server on free ports; leaves $server and its line in $ready.
 started() {
   # shellcheck disable=SC2086
@@ -49,6 +59,7 @@ ended() {
   [ "$code" -eq 0 ] || fail "exit code $code after SIG$1: $(cat "$scratch/err")"
 }
 
+check_file_limit
 refused "unrecognized option|unknown option" --frobnicate
 refused "no-such|option" no-such
 refused "requires an argument" --ws-port
@@ -56,8 +67,9 @@ for value in '' -1 65536 five 5x 0x10 99999999999; do
   refused "--ws-port: .*whole number from 0 to 65535" --ws-port "$value"
 done
 refused "--ack: \"maybe\" is neither durable nor received" --ack maybe
-refused "--gateways: .*1 to 64" --gateways 0
+refused "--gateways: .*1 to 1024" --gateways 0
 refused "--push-window: .*1 to 16384" --push-window 0
+refused "--message-max-bytes: .*1024 to 67108864" --message-max-bytes 67108865
 refused "--message-max-bytes" --message-max-bytes 10
 refused "no loopback address.*--allow-non-loopback" --host 0.0.0.0
 refused "MUSTERD_APP_SECRET" --app-key demo
