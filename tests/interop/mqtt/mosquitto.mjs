@@ -1,0 +1,210 @@
+// muster's MQTT driver against mosquitto: both versions, every QoS, every transport, users and certificates, sessions
+// that outlive connections, retained messages, and what goes wrong: a refused login, a session taken over, a queue that
+// overflows, a broker that is killed.
+//   mosquitto.mjs <muster> <scripts/servers/mosquitto>
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { assertWhole, countOf, drive, faults, rawClient, scratch, sleep } from "./drive.mjs";
+
+const [program, server] = process.argv.slice(2);
+assert.ok(server, "usage: mosquitto.mjs <muster> <scripts/servers/mosquitto>");
+const PASSWORD = "not-to-be-seen-anywhere";
+const CLOSED_BY_PEER = -12;
+const SHORT = ["--rate", "100", "--warmup", "200ms", "--duration", "1s"];
+
+const started = [];
+function start(...lines) {
+  const folder = join(scratch, `server-${started.length}`);
+  const result = spawnSync(server, ["start", folder, ...lines], {
+    encoding: "utf8",
+    env: { ...process.env, MOSQUITTO_PASSWORD: PASSWORD },
+  });
+  if (result.status === 77) {
+    console.log("no mosquitto on this machine");
+    process.exit(77);
+  }
+  assert.equal(result.status, 0, result.stderr);
+  const broker = Object.fromEntries(result.stdout.trim().split("\n").map((line) => line.split("=")));
+  started.push(folder);
+  return { ...broker, folder };
+}
+process.on("exit", () => started.forEach((folder) => spawnSync(server, ["stop", folder])));
+
+const at = (port, scheme = "mqtt", host = "127.0.0.1") => ["--target", `${scheme}://${host}:${port}`];
+
+async function versionsAndQos(broker) {
+  for (const version of ["5", "3.1.1"]) {
+    for (const qos of [0, 1, 2]) {
+      const options = [...at(broker.plain), "--mqtt-version", version, "--qos", `${qos}`, ...SHORT];
+      const acks = qos > 0;
+      assertWhole(await drive(program, "private", ["--clients", "10", ...options]), { acks, fanOut: 1 });
+      const group = await drive(program, "groups", ["--groups", "3", "--members", "5", ...options]);
+      // Without No Local the sender is a recipient like all others.
+      assertWhole(group, { acks, fanOut: version === "5" ? 4 : 5 });
+      assert.match(group.report.target.protocol_title, new RegExp(`^MQTT ${version} over TCP, QoS ${qos}, clean session`));
+      assert.match(group.report.target.ack_meaning, [/^none$/, /^PUBACK/, /^PUBCOMP/][qos]);
+    }
+    console.log(`ok - version ${version}, QoS 0, 1 and 2, private and in groups`);
+  }
+}
+
+async function otherTopologies(broker) {
+  const plain = [...at(broker.plain), ...SHORT];
+  assertWhole(await drive(program, "broadcast", ["--clients", "8", ...plain]), { fanOut: 8 });
+  assertWhole(await drive(program, "echo", ["--clients", "8", ...plain]), { acks: false, fanOut: 1 });
+  assertWhole(await drive(program, "star", ["--senders", "3", "--receivers", "5", ...plain]), { fanOut: 1 });
+  const shared = ["--groups", "3", "--members", "4", "--shared-groups"];
+  assertWhole(await drive(program, "groups", [...shared, ...plain]), { fanOut: 3 });
+  // Few enough for the broker's queues, which a closed loop at QoS 1 outruns: an ACK says nothing of the delivery.
+  const closed = ["--clients", "8", "--outstanding", "40", "--warmup", "0s", ...at(broker.plain)];
+  assertWhole(await drive(program, "private", [...closed, "--count", "2000"]), { fanOut: 1 });
+  const unanswered = await drive(program, "private", [...closed, "--qos", "0"]);
+  assert.equal(unanswered.code, 2, unanswered.text);
+  console.log("ok - broadcast, echo, star, shared groups, closed loop beyond the receive maximum");
+}
+
+async function transports(broker) {
+  const authority = ["--ca-file", join(broker.folder, "ca.pem")];
+  const certificate = ["--cert", join(broker.folder, "client.pem"), "--key", join(broker.folder, "client.key")];
+  for (const [name, options] of Object.entries({
+    WebSocket: at(broker.ws, "mqtt+ws"),
+    TLS: [...at(broker.tls, "mqtts", "localhost"), ...authority],
+    "WebSocket and TLS": [...at(broker.wss, "mqtt+wss", "localhost"), ...authority],
+    "TLS with a client's certificate": [...at(broker.certificate, "mqtts"), ...authority, ...certificate],
+  })) {
+    assertWhole(await drive(program, "private", ["--clients", "10", "--qos", "2", ...options, ...SHORT]), { fanOut: 1 });
+    console.log(`ok - ${name}`);
+  }
+  const stranger = await drive(program, "private", [...at(broker.certificate, "mqtts"), ...authority, ...SHORT]);
+  assert.equal(stranger.code, 4, stranger.text);
+}
+
+async function logins(broker) {
+  const options = ["--clients", "5", ...at(broker.password), "--user", "alice", ...SHORT];
+  const right = await drive(program, "private", options, { env: { MUSTER_PASSWORD: PASSWORD } });
+  assertWhole(right, { fanOut: 1 });
+  assert.ok(!right.text.includes(PASSWORD));
+  for (const version of ["5", "3.1.1"]) {
+    const wrong = await drive(program, "private", [...options, "--mqtt-version", version], {
+      env: { MUSTER_PASSWORD: `${PASSWORD}-wrong` },
+    });
+    assert.equal(wrong.code, 4);
+    assert.match(wrong.text, /not authorized/);
+    assert.ok(!wrong.text.includes(PASSWORD));
+  }
+  console.log("ok - the right password, and the wrong one");
+}
+
+// All lose their connection; what was published meanwhile waits in the broker when the session is kept.
+async function keptSessions(broker) {
+  const storm = ["--clients", "20", "--rate", "400", "--warmup", "0s", "--duration", "3s", "--storm-at", "1s"];
+  const slow = ["--backoff", "800ms", "--backoff-jitter", "100", ...at(broker.plain)];
+  const kept = await drive(program, "storm", [...storm, ...slow, "--clean-session=false"]);
+  assert.deepEqual(faults(kept.report), [], kept.text);
+  const { deliveries, connections } = kept.report;
+  assert.equal(connections.reconnected, 20);
+  // mosquitto 2.0.11 has been seen to keep one message of a session back for good.
+  assert.ok(deliveries.lost <= 2, kept.text);
+  assert.ok(deliveries.recovered > 0, "nothing came out of the queues");
+  const clean = await drive(program, "storm", [...storm, ...slow]);
+  assert.equal(clean.report.deliveries.recovered, 0);
+  console.log(`ok - kept sessions: ${deliveries.recovered} messages came out of the queues`);
+}
+
+async function retained(broker) {
+  const during = async () => {
+    for (const until = Date.now() + 10000; Date.now() < until; await sleep(50)) {
+      const watcher = await rawClient(broker.plain, "watcher", "muster/#");
+      await sleep(100);
+      watcher.close();
+      if (watcher.publishes.some((publish) => publish.retained)) return;
+    }
+    assert.fail("no message was retained");
+  };
+  const options = ["--clients", "5", "--retain", ...at(broker.plain), ...SHORT, "--duration", "2s"];
+  assertWhole(await drive(program, "private", options, { during }), { fanOut: 1 });
+  const after = await rawClient(broker.plain, "watcher", "muster/#");
+  await sleep(300);
+  after.close();
+  assert.deepEqual(after.publishes, []);
+  console.log("ok - retained messages, and none is left behind");
+}
+
+async function takenOver(broker) {
+  const during = async () => {
+    const watcher = await rawClient(broker.plain, "watcher", "muster/#");
+    for (const until = Date.now() + 10000; watcher.publishes.length === 0 && Date.now() < until; ) await sleep(20);
+    const [, run, index] = /^muster\/([0-9a-f]{16})\/c\/(\d+)$/.exec(watcher.publishes[0].topic);
+    watcher.close();
+    const thief = await rawClient(broker.plain, `${run.slice(4)}c${index}`);
+    setTimeout(thief.close, 3000);
+  };
+  const { code, report, text } = await drive(program, "private", [...at(broker.plain), ...SHORT, "--duration", "2s"], {
+    during,
+  });
+  assert.equal(code, 3, text);
+  // 2.0.11 closes without saying why; later ones say it.
+  const dropped = report.connections.dropped_by_code;
+  assert.equal(countOf(dropped, 0x8e) + countOf(dropped, CLOSED_BY_PEER), 1, text);
+  console.log("ok - a session that is taken over is a dropped connection");
+}
+
+// The broker throws away what a subscriber's queue does not hold. At QoS 1 the queue fills behind unanswered messages,
+// at QoS 0 behind subscribers that do not read (one of two workers is stopped for a while); either way nobody is told,
+// and only the ledger knows.
+async function overflow() {
+  const broker = start("max_queued_messages 1", "max_inflight_messages 1");
+  const group = ["--clients", "10", "--group-senders", "5", "--warmup", "0s", "--workers", "2", ...at(broker.plain)];
+  const stopOneWorker = async (child) => {
+    const watcher = await rawClient(broker.plain, "watcher", "muster/#");
+    for (const until = Date.now() + 10000; watcher.publishes.length === 0 && Date.now() < until; ) await sleep(20);
+    watcher.close();
+    const worker = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").split(" ")[1]);
+    process.kill(worker, "SIGSTOP");
+    await sleep(1500);
+    process.kill(worker, "SIGCONT");
+  };
+  for (const [qos, options, during] of [
+    [1, ["--rate", "3000", "--duration", "1s"], undefined],
+    [0, ["--rate", "300", "--duration", "3s", "--payload-bytes", "131072"], stopOneWorker],
+  ]) {
+    const { report, text } = await drive(program, "group", [...group, "--qos", `${qos}`, ...options], { during });
+    assert.ok(report, text);
+    const { deliveries } = report;
+    assert.ok(deliveries.lost > 0, `nothing was lost at QoS ${qos}`);
+    assert.equal(deliveries.expected, deliveries.observed + deliveries.lost);
+    console.log(`ok - a queue that overflows at QoS ${qos}: ${deliveries.lost} of ${deliveries.expected} lost`);
+  }
+}
+
+async function killed() {
+  const broker = start();
+  const during = async () => {
+    const watcher = await rawClient(broker.plain, "watcher", "muster/#");
+    for (const until = Date.now() + 10000; watcher.publishes.length === 0 && Date.now() < until; ) await sleep(20);
+    watcher.close();
+    await sleep(800);
+    process.kill(Number(broker.pid), "SIGKILL");
+  };
+  const options = [...at(broker.plain), "--rate", "200", "--warmup", "0s", "--duration", "3s"];
+  const { code, report, text } = await drive(program, "private", options, { during });
+  assert.equal(code, 3, text);
+  const { connections, publishes } = report;
+  assert.equal(connections.dropped, connections.established, text);
+  assert.ok(publishes.acked > 0 && publishes.unsent > 0, text);
+  console.log("ok - a broker that is killed: all connections dropped, and a report");
+}
+
+const broker = start();
+await versionsAndQos(broker);
+await otherTopologies(broker);
+await transports(broker);
+await logins(broker);
+await keptSessions(broker);
+await retained(broker);
+await takenOver(broker);
+await overflow();
+await killed();
+console.log("muster speaks to mosquitto");
