@@ -20,6 +20,8 @@
 #define START_DEADLINE_MS 15000
 #define STOP_DEADLINE_MS 20000
 #define WATCH_INTERVAL_MS 200
+#define GREAT_POPULATION 10000
+#define GREAT_LOGIN_DEADLINE_MS 60000
 
 /* What the child tells its parent: once that it runs, and at most once that it failed. */
 struct message {
@@ -118,6 +120,8 @@ static int serve(const struct embedded *embedded, const struct workload *workloa
   config.rate_limits = workload->rate_limits;
   if (workload->push_window) config.push_window = workload->push_window;
   config.max_connections = workload_online(workload);
+  /* A great population starves this machine while it connects: that is no attack. */
+  if (config.max_connections >= GREAT_POPULATION) config.login_deadline_ms = GREAT_LOGIN_DEADLINE_MS;
   config.app_key = embedded->app_key;
   config.app_secret = embedded->secret;
 
