@@ -146,6 +146,7 @@ static enum status merge_workers(const struct plan *plan, const bool *died, stru
     out->clock_gap_ns = stats->gap_ns;
     out->longest_gap_ns = stats->longest_gap_ns;
     out->rss_bytes = area->rss_bytes;
+    out->nice = area->nice;
     out->private_bytes = area->private_bytes;
     out->private_before_bytes = area->private_before_bytes;
     report_storm_merge(&report->storm, &area->storm);

@@ -69,6 +69,7 @@ struct report_worker {
   double cpu_share;  /* CPU seconds per second of the measure phase */
   uint64_t clock_gaps, clock_gap_ns, longest_gap_ns;
   uint64_t rss_bytes;
+  int32_t nice; /* scheduling priority: below 0 it goes before what else runs on the host */
   uint64_t private_bytes, private_before_bytes; /* changed pages: while holding, and before the first connection */
   bool died;
 };
@@ -148,6 +149,7 @@ struct report {
   struct report_worker *worker; /* owned */
   uint32_t workers;
   const char *(*code_text)(int32_t code); /* text for a server's code, or NULL */
+  const char *const *server_counters;     /* names of the tallies' extras, NULL behind the last; NULL: none */
 
   /* Derived by report_judge. */
   double fan_out, acks_per_second, deliveries_per_second, connections_per_second, attempts_per_second;

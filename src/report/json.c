@@ -281,6 +281,15 @@ static void write_deliveries(struct json_writer *w, const struct tally *t) {
   json_close_object(w);
 }
 
+static void write_server_counters(struct json_writer *w, const struct report *r) {
+  const char *const *name = r->server_counters;
+  if (!name || !name[0]) return;
+  json_open_object(w, "server_counters");
+  for (int i = 0; i < TALLY_EXTRAS && name[i]; i++)
+    json_put_uint(w, name[i], r->measure.extra[i]);
+  json_close_object(w);
+}
+
 static void write_bytes(struct json_writer *w, const struct tally *t) {
   json_open_object(w, "bytes");
   json_put_uint(w, "sent", t->bytes_sent);
@@ -442,6 +451,7 @@ static void write_workers(struct json_writer *w, const struct report *r) {
     json_put_uint(w, "clock_gap_ns", worker->clock_gap_ns);
     json_put_uint(w, "longest_gap_ns", worker->longest_gap_ns);
     json_put_uint(w, "rss_bytes", worker->rss_bytes);
+    json_put_int(w, "nice", worker->nice);
     json_put_uint(w, "private_bytes", worker->private_bytes);
     json_put_bool(w, "died", worker->died);
     json_close_object(w);
@@ -554,6 +564,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_connections(w, report);
   write_publishes(w, &report->measure, report);
   write_deliveries(w, &report->measure);
+  write_server_counters(w, report);
   json_put_double(w, "fan_out", report->fan_out);
   write_rates(w, report);
   write_calibration(w, report);

@@ -127,6 +127,7 @@ static inline struct report sample_primes(void) {
       .clock_gap_ns = 1000367,
       .longest_gap_ns = 1000381,
       .rss_bytes = 1000393,
+      .nice = -7,
       .died = true};
   r.second[0] = (struct report_second){.scheduled = 1000397,
       .attempted = 1000403,

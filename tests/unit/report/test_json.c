@@ -95,6 +95,7 @@ static void every_number_stands_at_its_key(void **state) {
       {"workers.0.clock_gap_ns", 1000367},
       {"workers.0.longest_gap_ns", 1000381},
       {"workers.0.rss_bytes", 1000393},
+      {"workers.0.nice", -7},
       {"series.rows", 2},
       {"series.scheduled.0", 1000397},
       {"series.attempted.0", 1000403},
