@@ -54,6 +54,7 @@ struct driver_settings {
   bool shared_groups;
   uint32_t room_members; /* of the one chatroom of a room workload: clients 0..n-1; 0: no room */
   bool broadcast;        /* publishes go to all */
+  uint32_t pure_senders; /* clients 0..n-1 publish and are no recipients, the others receive only; 0: not so */
   uint32_t setup_concurrency;
   uint32_t payload_bytes;
   uint64_t deadline_ns; /* absolute: when set-up must be over */
@@ -199,7 +200,7 @@ const struct driver *const *driver_all(void);
 extern const struct driver driver_juggle;
 extern const struct driver driver_shootout_json, driver_shootout_binary, driver_shootout_phoenix,
     driver_shootout_actioncable;
-extern const struct driver driver_nats;
+extern const struct driver driver_nats, driver_redis;
 
 #endif
 extern const struct driver driver_mqtt;

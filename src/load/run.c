@@ -583,6 +583,7 @@ static void fill_settings(struct run *run) {
       .groups = workload->topology == TOPOLOGY_GROUPS ? run->plan.topology.groups : 0,
       .shared_groups = workload->shared_groups,
       .room_members = workload->topology == TOPOLOGY_ROOM ? workload->clients : 0,
+      .pure_senders = workload->topology == TOPOLOGY_STAR ? workload->senders : 0,
       .broadcast = workload->topology == TOPOLOGY_BROADCAST,
       .setup_concurrency = workload->setup_concurrency,
       .keep_alive_ns = workload->keep_alive_ns,
@@ -750,6 +751,7 @@ static enum status execute(struct run *run, struct err *err) {
   if (status != STATUS_OK) return status;
   run->report->workload = run->workload;
   run->report->code_text = run->options->driver->code_text;
+  run->report->server_counters = run->options->driver->counters;
   report_environment_read(&run->report->environment);
   plan->workload = &run->workload;
   plan->driver = run->options->driver;

@@ -181,6 +181,14 @@ static void write_findings(FILE *file, const struct report *r) {
   }
 }
 
+static void write_server_counters(FILE *file, const struct report *r) {
+  for (int i = 0; r->server_counters && i < TALLY_EXTRAS && r->server_counters[i]; i++) {
+    char count[32];
+    format_count(count, r->measure.extra[i]);
+    page_text(file, i == 0 ? "server says" : "", "%s %s", count, r->server_counters[i]);
+  }
+}
+
 static void write_rates(FILE *file, const struct report *r) {
   char sent[32], received[32], warmed[32];
   format_bytes(sent, r->measure.bytes_sent);
@@ -412,6 +420,7 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   fputc('\n', file);
   write_counts(file, report);
   write_findings(file, report);
+  write_server_counters(file, report);
   write_rates(file, report);
   costs_write_text(file, report);
   write_latencies(file, report);
