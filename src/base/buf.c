@@ -39,6 +39,17 @@ void buf_consume(struct buf *buf, size_t count) {
   buf->len -= (uint32_t)count;
 }
 
+void buf_trim(struct buf *buf) {
+  if (buf->len == 0) {
+    buf_free(buf);
+    return;
+  }
+  uint8_t *data = realloc(buf->data, buf->len);
+  if (!data) return;
+  buf->data = data;
+  buf->cap = buf->len;
+}
+
 void buf_free(struct buf *buf) {
   free(buf->data);
   *buf = (struct buf){0};

@@ -23,6 +23,8 @@ bool buf_append(struct buf *buf, const void *data, size_t len);
 void buf_consume(struct buf *buf, size_t count);
 
 /* Frees the memory; the buffer is then empty and usable. */
+/* Gives back what is not filled: for what stays as it is. */
+void buf_trim(struct buf *buf);
 void buf_free(struct buf *buf);
 
 #endif

@@ -68,10 +68,12 @@ bool user_profile_build(struct user *user) {
   struct buf *out = &user->profile;
   out->len = 0;
   if (!emit_bytes(out, 1, user->key)) return false;
-  if (!user->registered) return true;
-  return emit_bytes(out, 2, text_of(user->nickname)) && emit_bytes(out, 3, text_of(user->portrait)) &&
-         emit_ext_fields(out, user) && emit_uint(out, 5, (uint64_t)user->updated_ms) &&
-         emit_uint(out, 8, user->is_admin ? JUGGLE_ADMIN : JUGGLE_USER);
+  bool written = !user->registered ||
+                 (emit_bytes(out, 2, text_of(user->nickname)) && emit_bytes(out, 3, text_of(user->portrait)) &&
+                     emit_ext_fields(out, user) && emit_uint(out, 5, (uint64_t)user->updated_ms) &&
+                     emit_uint(out, 8, user->is_admin ? JUGGLE_ADMIN : JUGGLE_USER));
+  buf_trim(out); /* one for each user, and it seldom changes */
+  return written;
 }
 
 bool group_profile_build(struct group *group) {

@@ -45,6 +45,22 @@ static void buf_keeps_bytes_in_order(void **state) {
   buf_free(&buf);
 }
 
+static void buf_trims_to_what_it_holds(void **state) {
+  (void)state;
+  struct buf buf = {0};
+  assert_true(buf_append(&buf, "abc", 3));
+  assert_true(buf.cap > 3);
+  buf_trim(&buf);
+  assert_int_equal(buf.cap, 3);
+  assert_true(buf_append(&buf, "defg", 4));
+  assert_int_equal(buf.len, 7);
+  assert_memory_equal(buf.data, "abcdefg", 7);
+  buf_consume(&buf, 7);
+  buf_trim(&buf);
+  assert_null(buf.data);
+  assert_int_equal(buf.cap, 0);
+}
+
 static void buf_refuses_to_grow_past_its_limit(void **state) {
   (void)state;
   struct buf buf = {0};
@@ -128,6 +144,7 @@ static void views_compare_by_content(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(buf_keeps_bytes_in_order),
+      cmocka_unit_test(buf_trims_to_what_it_holds),
       cmocka_unit_test(buf_refuses_to_grow_past_its_limit),
       cmocka_unit_test(arena_gives_zeroed_memory_apart),
       cmocka_unit_test(shm_is_shared_with_a_fork),
