@@ -207,7 +207,7 @@ static void take_steps(const uint8_t *data, size_t size) {
 
 static void set_up(struct driver_run *run, struct juggle_population *population, uint8_t choice) {
   static const char *tokens[] = {"CghiZW5jaGFwcBoQxUUTN0KvwqD692ba434Daw==", "x"};
-  *population = (struct juggle_population){.tokens = tokens, .group_id = "group", .room_id = "room"};
+  *population = (struct juggle_population){.tokens = tokens, .group_prefix = "group-", .room_id = "room"};
   memcpy(population->prefix, "muster-", 8);
   population->prefix_len = 7;
   /* Those whose prepare asks no server. */
