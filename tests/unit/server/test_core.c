@@ -3,6 +3,7 @@
 #include "base/rng.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 static int setup(void **state) {
   struct rig *rig = malloc(sizeof *rig);
@@ -959,32 +960,42 @@ static void garbage_gets_an_answer(void **state) {
   out_free(out);
 }
 
-static int32_t block(struct core *core, void *argument) {
-  (void)core;
-  int *gate = argument;
-  char byte;
-  return read(gate[0], &byte, 1) == 1 ? JUGGLE_OK : JUGGLE_API_TIMEOUT;
-}
-
 struct blocker {
   struct rig *rig;
   int gate[2];
+  sem_t begun; /* the core is inside the call */
 };
+
+static int32_t block(struct core *core, void *argument) {
+  (void)core;
+  struct blocker *blocker = argument;
+  char byte;
+  sem_post(&blocker->begun);
+  return read(blocker->gate[0], &byte, 1) == 1 ? JUGGLE_OK : JUGGLE_API_TIMEOUT;
+}
 
 static void *call_block(void *argument) {
   struct blocker *blocker = argument;
   int32_t code;
-  enum status status = core_call(blocker->rig->core, block, blocker->gate, &code);
+  enum status status = core_call(blocker->rig->core, block, blocker, &code);
   return status == STATUS_OK && code == JUGGLE_OK ? blocker : NULL;
+}
+
+static pthread_t start_blocker(struct blocker *blocker) {
+  pthread_t thread;
+  assert_int_equal(pipe(blocker->gate), 0);
+  sem_init(&blocker->begun, 0, 0);
+  assert_int_equal(pthread_create(&thread, NULL, call_block, blocker), 0);
+  while (sem_wait(&blocker->begun) != 0)
+    ;
+  return thread;
 }
 
 static void full_queue_refuses(void **state) {
   struct rig *rig = *state;
   struct session_ref alice = rig_user(rig, "alice", 0);
   struct blocker blocker = {.rig = rig};
-  assert_int_equal(pipe(blocker.gate), 0);
-  pthread_t thread;
-  assert_int_equal(pthread_create(&thread, NULL, call_block, &blocker), 0);
+  pthread_t thread = start_blocker(&blocker);
   uint32_t posted = 0;
   enum status status;
   do {
@@ -1015,12 +1026,7 @@ static int32_t never(struct core *core, void *argument) {
 static void a_call_given_up_never_runs(void **state) {
   struct rig *rig = *state;
   struct blocker blocker = {.rig = rig};
-  assert_int_equal(pipe(blocker.gate), 0);
-  pthread_t thread;
-  assert_int_equal(pthread_create(&thread, NULL, call_block, &blocker), 0);
-  while (core_stats(rig->core)->queue_depth) /* until the blocker has been taken up */
-    usleep(1000);
-  usleep(10000);
+  pthread_t thread = start_blocker(&blocker);
   bool ran = false;
   int32_t code = 0;
   enum status status = core_call(rig->core, never, &ran, &code);
