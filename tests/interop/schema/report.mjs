@@ -81,4 +81,12 @@ if (muster) {
   // 3: a machine that is busy elsewhere may make a run invalid; its report must still keep the schema.
   check(output(muster, ["run", "private", ...short], [0, 3]), "muster run private");
   check(output(muster, ["run", "group", ...short], [0, 3]), "muster run group");
+  // The other shapes and load models differ in few places: valid is enough.
+  const brief = ["--warmup", "100ms", "--duration", "300ms", "--quiet", "--json", "-"];
+  const lines = ["star --receivers-online 3", "groups --shared-groups", "room", "broadcast", "echo --outstanding 2",
+    "private --steps 50,100", "private --rate 50 --ramp-to 90", "private --outstanding 1 --count 40"];
+  for (const line of [...lines, "star --rounds 1 --interval 20ms"]) {
+    const report = output(muster, ["run", ...line.split(" "), ...brief], [0, 3]);
+    assert.ok(validate(report), `muster run ${line}: ${explain()}`);
+  }
 }
