@@ -100,10 +100,6 @@ int32_t core_user_update(struct core *core, struct view app_key, const struct co
   return known ? describe(core, known, user) : JUGGLE_USER_UNKNOWN;
 }
 
-static struct view text_view(const char *text) {
-  return text ? view_str(text) : view_of("", 0);
-}
-
 int32_t core_user_info(struct core *core, struct view app_key, struct view user_id, struct core_user *out) {
   const struct user *user = known_user(core, app_key, user_id);
   if (!user) return JUGGLE_USER_UNKNOWN;

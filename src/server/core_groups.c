@@ -93,10 +93,6 @@ static void leave(struct core *core, struct group *group, struct user *user) {
   if (group->slots > 2 * group->member_count + 8) compact(core, group);
 }
 
-static struct view text_view(const char *text) {
-  return text ? view_str(text) : view_of("", 0);
-}
-
 static void group_store(struct core *core, const struct group *group) {
   store_put_group(core->store, &(struct store_group){.num = group->num,
                                    .app = group->app->num,

@@ -36,10 +36,6 @@ bool emit_message(struct buf *out, uint32_t field, struct view bytes) {
   return true;
 }
 
-static struct view text_of(const char *text) {
-  return text ? view_str(text) : view_of(NULL, 0);
-}
-
 static bool emit_item(struct buf *out, struct buf *item, const char *key, const char *value, int64_t updated_ms) {
   item->len = 0;
   return emit_bytes(item, 1, view_str(key)) && emit_bytes(item, 2, view_str(value)) &&
@@ -69,7 +65,7 @@ bool user_profile_build(struct user *user) {
   out->len = 0;
   if (!emit_bytes(out, 1, user->key)) return false;
   bool written = !user->registered ||
-                 (emit_bytes(out, 2, text_of(user->nickname)) && emit_bytes(out, 3, text_of(user->portrait)) &&
+                 (emit_bytes(out, 2, text_view(user->nickname)) && emit_bytes(out, 3, text_view(user->portrait)) &&
                      emit_ext_fields(out, user) && emit_uint(out, 5, (uint64_t)user->updated_ms) &&
                      emit_uint(out, 8, user->is_admin ? JUGGLE_ADMIN : JUGGLE_USER));
   buf_trim(out); /* one for each user, and it seldom changes */
@@ -79,8 +75,8 @@ bool user_profile_build(struct user *user) {
 bool group_profile_build(struct group *group) {
   struct buf *out = &group->profile;
   out->len = 0;
-  return emit_bytes(out, 1, group->key) && emit_bytes(out, 2, text_of(group->name)) &&
-         emit_bytes(out, 3, text_of(group->portrait)) && emit_uint(out, 6, (uint64_t)group->updated_ms);
+  return emit_bytes(out, 1, group->key) && emit_bytes(out, 2, text_view(group->name)) &&
+         emit_bytes(out, 3, text_view(group->portrait)) && emit_uint(out, 6, (uint64_t)group->updated_ms);
 }
 
 /* ---- The cache ---- */

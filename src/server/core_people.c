@@ -122,10 +122,6 @@ static struct user *user_add(struct core *core, struct app *app, uint32_t num, s
   return user;
 }
 
-static struct view text_view(const char *text) {
-  return text ? view_str(text) : view_of("", 0);
-}
-
 void user_store(struct core *core, const struct user *user) {
   store_put_user(core->store, &(struct store_user){.num = user->num,
                                   .app = user->app->num,

@@ -240,6 +240,11 @@ struct core {
   struct core_stats stats;
 };
 
+/* A text that may be NULL for none. */
+static inline struct view text_view(const char *text) {
+  return text ? view_str(text) : view_of("", 0);
+}
+
 /* ---- core.c ---- */
 
 /* Notes that memory ran out amid a change; the batch then fails as a whole and the core stops. */
