@@ -89,14 +89,14 @@ static void describe_load(char *out, size_t size, const struct workload *l) {
   }
 }
 
-void report_write_workload(FILE *file, const struct workload *l) {
+void report_write_workload(FILE *file, const struct workload *workload) {
   char who[160], offline[64] = "", load[512], stop[64] = "";
-  describe_population(who, sizeof who, l);
-  describe_load(load, sizeof load, l);
-  if (l->offline) snprintf(offline, sizeof offline, ", %" PRIu32 " clients stay offline", l->offline);
-  if (workload_limit(l)) snprintf(stop, sizeof stop, ", %" PRIu64 " publishes in all", workload_limit(l));
-  page_text(file, "workload", "%s: %s%s, %s%s, %" PRIu32 " B payload, seed %" PRIu64, l->name, who, offline, load, stop,
-      l->payload_bytes, l->seed);
+  describe_population(who, sizeof who, workload);
+  describe_load(load, sizeof load, workload);
+  if (workload->offline) snprintf(offline, sizeof offline, ", %" PRIu32 " clients stay offline", workload->offline);
+  if (workload_limit(workload)) snprintf(stop, sizeof stop, ", %" PRIu64 " publishes in all", workload_limit(workload));
+  page_text(file, "workload", "%s: %s%s, %s%s, %" PRIu32 " B payload, seed %" PRIu64, workload->name, who, offline,
+      load, stop, workload->payload_bytes, workload->seed);
 }
 
 static void write_target(FILE *file, const struct report *r) {
