@@ -150,7 +150,6 @@ struct report {
   uint32_t workers;
   const char *(*code_text)(int32_t code); /* text for a server's code, or NULL */
   const char *const *server_counters;     /* names of the tallies' extras, NULL behind the last; NULL: none */
-  const char *const *server_counters;     /* names of the tallies' extras, NULL behind the last; NULL: none */
 
   /* Derived by report_judge. */
   double fan_out, acks_per_second, deliveries_per_second, connections_per_second, attempts_per_second;

@@ -290,15 +290,6 @@ static void write_server_counters(struct json_writer *w, const struct report *r)
   json_close_object(w);
 }
 
-static void write_server_counters(struct json_writer *w, const struct report *r) {
-  const char *const *name = r->server_counters;
-  if (!name || !name[0]) return;
-  json_open_object(w, "server_counters");
-  for (int i = 0; i < TALLY_EXTRAS && name[i]; i++)
-    json_put_uint(w, name[i], r->measure.extra[i]);
-  json_close_object(w);
-}
-
 static void write_bytes(struct json_writer *w, const struct tally *t) {
   json_open_object(w, "bytes");
   json_put_uint(w, "sent", t->bytes_sent);
@@ -573,7 +564,6 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_connections(w, report);
   write_publishes(w, &report->measure, report);
   write_deliveries(w, &report->measure);
-  write_server_counters(w, report);
   write_server_counters(w, report);
   json_put_double(w, "fan_out", report->fan_out);
   write_rates(w, report);
