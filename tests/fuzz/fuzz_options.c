@@ -23,9 +23,9 @@ static void read_values(const char *text) {
 }
 
 static void read_arguments(char *text) {
-  char program[] = "muster", workload[] = "private";
-  char *arguments[ARGUMENTS_MAX + 1] = {program, workload};
-  int count = 2;
+  char workload[] = "private";
+  char *arguments[ARGUMENTS_MAX + 1] = {workload};
+  int count = 1;
   for (char *rest = text, *line; count < ARGUMENTS_MAX && (line = strsep(&rest, "\n"));)
     arguments[count++] = line;
   static struct run_arguments out;
