@@ -1,0 +1,93 @@
+// muster's Redis driver against redis-server: RESP3 and RESP2, every topology, TLS, users, what PUBLISH says of its
+// receivers, and what goes wrong: a wrong password, missing permissions, a slow subscriber, a server that is killed.
+//   redis.mjs <muster> <scripts/servers/redis>
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { assertWhole, drive, faults, sleep } from "../mqtt/drive.mjs";
+import { startServer } from "../server.mjs";
+
+const [program, script] = process.argv.slice(2);
+assert.ok(script, "usage: redis.mjs <muster> <scripts/servers/redis>");
+const PASSWORD = "not-to-be-seen-anywhere";
+const SHORT = ["--rate", "100", "--warmup", "200ms", "--duration", "1s"];
+const env = { REDIS_TEST_PASSWORD: PASSWORD };
+const server = startServer(script, [], env);
+const at = (settings = "", port = server.plain, scheme = "redis", host = "127.0.0.1") => [
+  "--target", `${scheme}://${host}:${port}${settings && "/?" + settings}`,
+];
+
+// The server's own count of receivers and what they observed are the same when nothing is lost.
+function assertCounted(result, options) {
+  assertWhole(result, options);
+  assert.deepEqual(result.report.server_counters, { receivers: result.report.deliveries.observed });
+}
+
+const plain = [...at(), ...SHORT];
+const ring = await drive(program, "private", ["--clients", "10", ...plain]);
+assertCounted(ring, { fanOut: 1 });
+assert.match(ring.report.target.server_version, /^redis [67]\./);
+// A publisher that is subscribed hears itself, and the ledger expects it.
+assertCounted(await drive(program, "group", ["--clients", "6", ...plain]), { fanOut: 6 });
+assertCounted(await drive(program, "groups", ["--groups", "3", "--members", "4", ...plain]), { fanOut: 4 });
+const shared = ["--groups", "3", "--members", "4", "--shared-groups"];
+assertCounted(await drive(program, "groups", [...shared, ...plain]), { fanOut: 4 });
+assertCounted(await drive(program, "broadcast", ["--clients", "8", ...plain]), { fanOut: 8 });
+assertCounted(await drive(program, "echo", ["--clients", "8", ...plain]), { acks: false, fanOut: 1 });
+assertCounted(await drive(program, "star", ["--senders", "3", "--receivers", "5", ...plain]), { fanOut: 1 });
+console.log("ok - RESP3: private, groups, broadcast, echo, star");
+
+const resp2 = [...at("resp=2"), ...SHORT];
+const star = await drive(program, "star", ["--senders", "3", "--receivers", "5", ...resp2]);
+assertCounted(star, { fanOut: 1 });
+assert.match(star.report.target.protocol_title, /RESP2/);
+const both = await drive(program, "private", ["--clients", "4", ...resp2]);
+assert.equal(both.code, 2, both.text);
+assert.match(both.text, /RESP2 connection that is subscribed cannot publish/);
+console.log("ok - RESP2 where senders are no recipients");
+
+const trusted = [...at("", server.tls, "rediss", "localhost"), "--ca-file", join(server.folder, "ca.pem"), ...SHORT];
+const tls = await drive(program, "private", ["--clients", "8", ...trusted]);
+assertCounted(tls, { fanOut: 1 });
+assert.match(tls.report.target.tls, /^TLSv1\.3/);
+const unknown = await drive(program, "private", ["--clients", "8", ...at("", server.tls, "rediss"), ...SHORT]);
+assert.equal(unknown.code, 4, unknown.text);
+assert.match(unknown.text, /certificate verify failed/);
+console.log("ok - TLS");
+
+const as = (user, password) => [["--clients", "4", "--user", user, ...plain], { env: { MUSTER_PASSWORD: password } }];
+const welcome = await drive(program, "private", ...as("alice", PASSWORD));
+assertCounted(welcome, { fanOut: 1 });
+assert.equal(welcome.text.includes(PASSWORD), false, "the password is in no report");
+const stranger = await drive(program, "private", ...as("alice", "wrong"));
+assert.equal(stranger.code, 4, stranger.text);
+assert.match(stranger.text, /WRONGPASS/);
+const mute = await drive(program, "private", ...as("mute", PASSWORD));
+assert.equal(mute.code, 4, mute.text);
+assert.match(mute.text, /NOPERM/);
+console.log("ok - users, a wrong password, missing permissions");
+
+// Redis counts what waits for a subscriber behind the first 16 KiB: two messages of 12 KB at once are over 4 KiB of it.
+const narrow = startServer(script, ["client-output-buffer-limit pubsub 4kb 4kb 1"], env);
+const slow = await drive(program, "group", [
+  "--clients", "10", "--group-senders", "10", "--payload-bytes", "24000", "--rate", "500", "--warmup", "0s", "--duration", "1s",
+  ...at("", narrow.plain),
+]);
+assert.equal(slow.code, 3, slow.text);
+assert.ok(slow.report.connections.dropped > 0, "slow subscribers are cut off");
+assert.ok(faults(slow.report).some((reason) => /dropped/.test(reason)));
+console.log(`ok - slow subscribers: ${JSON.stringify(slow.report.connections.dropped_by_code)}`);
+
+const killed = await drive(
+  program,
+  "private",
+  ["--clients", "10", ...at(), "--rate", "500", "--warmup", "0s", "--duration", "4s", "--delivery-grace", "1s"],
+  { during: async () => (await sleep(2000), process.kill(Number(server.pid), "SIGKILL")) },
+);
+assert.equal(killed.code, 3, killed.text);
+assert.ok(killed.report.publishes.acked > 0);
+assert.equal(killed.report.connections.dropped, 10);
+console.log("ok - a server that is killed");
+const gone = await drive(program, "private", ["--clients", "4", ...plain]);
+assert.equal(gone.code, 4, gone.text);
+assert.match(gone.text, /nothing listens/);
+console.log("ok - a server that is gone");
