@@ -36,6 +36,7 @@ static void print_capabilities(unsigned capabilities) {
       {CAPABILITY_ECHO, "echo"},
       {CAPABILITY_PRESENCE, "presence"},
       {CAPABILITY_OPERATIONS, "operations"},
+      {CAPABILITY_GROUP_ECHO, "group-echo"},
   };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     if (capabilities & names[i].bit) printf(" %s", names[i].name);

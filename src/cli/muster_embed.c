@@ -205,7 +205,15 @@ static enum status reap(struct embedded *embedded, bool kill_it, struct err *err
   return err_set(err, STATUS_IO, "the embedded musterd ended with exit code %d", WEXITSTATUS(state));
 }
 
+static bool musterd_speaks(const char *driver) {
+  return !driver || strcmp(driver, "juggle") == 0 || strncmp(driver, "shootout-", 9) == 0;
+}
+
 enum status embedded_start(struct embedded *out, const struct workload *workload, struct err *err) {
+  if (!musterd_speaks(workload->driver)) {
+    return err_set(
+        err, STATUS_USAGE, "the embedded musterd does not speak %s: give the --target to drive", workload->driver);
+  }
   *out = (struct embedded){0};
   enum status status = make_store(out, err);
   if (status != STATUS_OK) return status;

@@ -80,7 +80,6 @@ struct mqtt_plan {
   uint16_t keep_alive_s;
   uint32_t topics;         /* of one client */
   char prefix[PREFIX_MAX]; /* of every topic, with the run and a slash at its end */
-  size_t prefix_len;
   char title[128];
   char headers[600]; /* of the upgrade */
 };
@@ -103,13 +102,15 @@ static bool keeps_session(const struct driver_settings *settings) {
 
 /* --- names --- */
 
+static char *put_text(char *at, const char *text) {
+  while (*text)
+    *at++ = *text++;
+  return at;
+}
+
 static size_t write_topic(const struct mqtt_plan *plan, char kind, uint32_t index, char out[TOPIC_MAX]) {
-  memcpy(out, plan->prefix, plan->prefix_len);
-  char *at = out + plan->prefix_len;
-  if (kind == 'a') {
-    memcpy(at, "all", 3);
-    return plan->prefix_len + 3;
-  }
+  char *at = put_text(out, plan->prefix);
+  if (kind == 'a') return (size_t)(put_text(at, "all") - out);
   char digits[10];
   size_t count = 0;
   do {
@@ -260,7 +261,6 @@ static enum status write_prefix(struct mqtt_plan *plan, const struct driver_sett
   if (len < 0 || (size_t)len >= sizeof plan->prefix) {
     return err_set(err, STATUS_USAGE, "--topic-prefix is longer than 100 characters");
   }
-  plan->prefix_len = (size_t)len;
   return STATUS_OK;
 }
 

@@ -428,7 +428,11 @@ static void on_acked(struct client *base, uint32_t token, int32_t code) {
   uint64_t slot = slot_of(client, token >> 1);
   uint64_t now_ns = clock_now_ns();
   /* Another client's token would be the slot of a publish that is not its own. */
-  if (answer_of(client) != ANSWER_ACK || !is_sender(client)) return;
+  if (!is_sender(client)) return;
+  if (answer_of(client) != ANSWER_ACK) {
+    send_backlog(client); /* the protocol's window has room again */
+    return;
+  }
   if (code != 0) {
     if (!ledger_rejected(ledger, slot)) return;
     codes_add(&tally_of(client, phase)->publishes.rejected, code, 1);
