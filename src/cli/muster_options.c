@@ -173,8 +173,8 @@ static const struct option options[] = {
         GROUP_OBJECTIVES},
 
     {"workers", "N", "generator processes [one per core]", AT(workload.workers), 1, 1024, KIND_COUNT, GROUP_LIMITS},
-    {"connect-concurrency", "N", "connections in progress at once [20]", AT(workload.connect_concurrency), 1, 65536,
-        KIND_COUNT, GROUP_LIMITS},
+    {"connect-concurrency", "N", "connections in progress at once [20; hold: 256, 1024 from 10,000 clients on]",
+        AT(workload.connect_concurrency), 1, 65536, KIND_COUNT, GROUP_LIMITS},
     {"connect-rate", "N", "connections begun per second [as many as --connect-concurrency lets]",
         AT(workload.connect_per_sec), 0, 100000000, KIND_RATE, GROUP_LIMITS},
     {"keep-alive", "TIME", "between two keep-alives of a client [10s; hold: 30s above 50,000 clients]",

@@ -257,7 +257,8 @@ static enum status shape_hold(struct run_arguments *a, struct err *err) {
   l->senders = 0;
   l->rate_per_sec = 0;
   if (!given(a, "warmup")) l->warmup_ns = 0;
-  if (!given(a, "connect-concurrency")) l->connect_concurrency = 256;
+  /* A few slow connects must not hold up the others. */
+  if (!given(a, "connect-concurrency")) l->connect_concurrency = l->clients < GREAT_POPULATION ? 256 : 1024;
   if (!given(a, "keep-alive") && l->clients > 50000) l->keep_alive_ns = 30 * NS_PER_SEC;
   return STATUS_OK;
 }
