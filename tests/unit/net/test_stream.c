@@ -231,6 +231,49 @@ static void test_echo_tls(void **state) {
   echo(true, 600000, 200000, 100000, false);
 }
 
+static struct tls_context *later_server_tls, *later_client_tls;
+
+static void greet_and_start_tls(struct end *end) {
+  if (end->opened > 1) return;
+  assert_true(stream_write(&end->stream, "hello", 5));
+  assert_int_equal(stream_start_tls(&end->stream, later_server_tls, NULL, NULL), STATUS_PROTOCOL); /* it waits yet */
+  stream_flush(&end->stream);
+  assert_int_equal(stream_start_tls(&end->stream, later_server_tls, NULL, NULL), STATUS_OK);
+}
+
+static void start_tls_when_greeted(struct end *end) {
+  if (end->opened > 1 || end->got.len < 5) return;
+  assert_int_equal(stream_start_tls(&end->stream, later_client_tls, "localhost", NULL), STATUS_OK);
+  assert_int_equal(stream_start_tls(&end->stream, later_client_tls, "localhost", NULL), STATUS_PROTOCOL);
+  assert_false(stream_write(&end->stream, "x", 1));
+}
+
+static void speak_when_secret(struct end *end) {
+  if (end->opened == 2) assert_true(stream_write(&end->stream, "secret", 6));
+}
+
+static void test_tls_behind_a_greeting(void **state) {
+  (void)state;
+  struct world world;
+  struct err err;
+  make_world(&world, false);
+  assert_int_equal(tls_server_context(&later_server_tls, certificate, key, &err), STATUS_OK);
+  assert_int_equal(tls_client_context(&later_client_tls, true, certificate, &err), STATUS_OK);
+  world.on_server_opened = greet_and_start_tls;
+  world.server_echo = true;
+  struct end client = {.on_opened = speak_when_secret, .on_received = start_tls_when_greeted};
+  start_client(&world, &client);
+  RUN_UNTIL(&world, client.got.len == 11);
+  assert_memory_equal(client.got.data, "hellosecret", 11);
+  assert_int_equal(client.opened, 2);
+  assert_int_equal(world.server[0].opened, 2);
+  assert_int_equal(strncmp(tls_context_facts(later_client_tls), "TLSv1.3", 7), 0);
+  free_client(&client);
+  free_world(&world);
+  tls_context_free(later_server_tls);
+  tls_context_free(later_client_tls);
+}
+
 static void write_and_close(struct end *end) {
   assert_true(stream_write(&end->stream, "bye", 3));
   stream_close(&end->stream, false);
@@ -789,6 +832,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_echo_plain),
       cmocka_unit_test(test_echo_tls),
+      cmocka_unit_test(test_tls_behind_a_greeting),
       cmocka_unit_test(test_close_sends_what_waits),
       cmocka_unit_test(test_half_close_still_answers),
       cmocka_unit_test(test_reset),
