@@ -1,11 +1,11 @@
-// Starts real servers through scripts/servers/<name> and stops them when the test ends.
+// Starts real servers through scripts/servers/<name> and stops them when the test ends, before its folder goes.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { scratch } from "./mqtt/drive.mjs";
 
 const started = [];
-process.on("exit", () => started.forEach(({ script, folder }) => spawnSync(script, ["stop", folder])));
+process.prependListener("exit", () => started.forEach(({ script, folder }) => spawnSync(script, ["stop", folder])));
 
 // The ports by their names, pid, and the folder; exits with 77 where the server is not installed.
 export function startServer(script, lines = [], env = {}) {

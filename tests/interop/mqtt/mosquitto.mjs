@@ -30,7 +30,7 @@ function start(...lines) {
   started.push(folder);
   return { ...broker, folder };
 }
-process.on("exit", () => started.forEach((folder) => spawnSync(server, ["stop", folder])));
+process.prependListener("exit", () => started.forEach((folder) => spawnSync(server, ["stop", folder])));
 
 const at = (port, scheme = "mqtt", host = "127.0.0.1") => ["--target", `${scheme}://${host}:${port}`];
 
