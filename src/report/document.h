@@ -188,7 +188,7 @@ void report_blame(struct report *report, enum blame blame, const char *format, .
 int report_exit_code(const struct report *report);
 
 /* The workload in a paragraph, as the text report says it. */
-void report_write_workload(FILE *file, const struct workload *l);
+void report_write_workload(FILE *file, const struct workload *workload);
 /* The whole report for a person, at most 100 columns. */
 enum status report_write_text(FILE *file, const struct report *report, struct err *err);
 /* As docs/report.schema.json says: keys in a fixed order, two-space indent, newline at the end. */
