@@ -198,9 +198,9 @@ const struct driver *driver_find(const char *scheme_or_name);
 const struct driver *const *driver_all(void);
 
 extern const struct driver driver_juggle;
+extern const struct driver driver_mqtt;
 extern const struct driver driver_shootout_json, driver_shootout_binary, driver_shootout_phoenix,
     driver_shootout_actioncable;
 extern const struct driver driver_nats, driver_redis;
 
 #endif
-extern const struct driver driver_mqtt;
