@@ -9,6 +9,7 @@
  * the stream takes in all subjects of the run, its answers come to an inbox that ends in the publish's token, and the
  * recipients stay plain subscribers: the ACK is durable, the delivery is not. */
 #include "driver/dialogue.h"
+#include "driver/plans.h"
 #include "driver/query.h"
 #include "driver/tokens.h"
 
@@ -187,7 +188,7 @@ static void release_plan(struct driver_run *run) {
 }
 
 /* Everything that needs no server. */
-static enum status make_plan(struct driver_run *run, struct err *err) {
+enum status nats_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   bool tls = strcmp(settings->url.scheme, "nats+tls") == 0;
   if (settings->url.port == 0) settings->url.port = run->driver->default_port;
@@ -370,7 +371,7 @@ static enum status talk_to_server(struct driver_run *run, struct err *err) {
 }
 
 static enum status nats_prepare(struct driver_run *run, struct err *err) {
-  enum status status = make_plan(run, err);
+  enum status status = nats_make_plan(run, err);
   if (status == STATUS_OK) status = talk_to_server(run, err);
   if (status != STATUS_OK) release_plan(run);
   return status;
@@ -548,7 +549,8 @@ static bool token_of(struct view subject, uint32_t *token) {
 static bool on_puback(struct client *client, const struct nats_message *message) {
   struct nats_puback ack;
   uint32_t token;
-  if (!token_of(message->subject, &token)) return fail(client, CAUSE_PROTOCOL);
+  bool ready = state_of(client)->step == STEP_READY;
+  if (!ready || !token_of(message->subject, &token)) return fail(client, CAUSE_PROTOCOL);
   int32_t code = (int32_t)nats_status(message->headers);
   if (code == 0) code = nats_read_puback(message->payload, &ack) ? ack.error : CODE_BAD_PUBACK;
   client->hooks->acked(client, token, code);

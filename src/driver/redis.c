@@ -6,6 +6,7 @@
  * reply to PUBLISH is the ACK: the number of subscribers to whose buffers the message went, which is counted beside
  * what they observe. A publisher that is subscribed hears itself. */
 #include "driver/dialogue.h"
+#include "driver/plans.h"
 #include "driver/query.h"
 #include "driver/tokens.h"
 
@@ -155,7 +156,7 @@ static void redis_release(struct driver_run *run) {
 }
 
 /* Everything that needs no server. */
-static enum status make_plan(struct driver_run *run, struct err *err) {
+enum status redis_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   uint64_t bulk_max = (uint64_t)settings->payload_bytes + TEXT_MIN_LIMIT;
   if (settings->url.port == 0) settings->url.port = run->driver->default_port;
@@ -230,7 +231,7 @@ static enum status talk_to_server(struct driver_run *run, struct err *err) {
 }
 
 static enum status redis_prepare(struct driver_run *run, struct err *err) {
-  enum status status = make_plan(run, err);
+  enum status status = redis_make_plan(run, err);
   if (status == STATUS_OK) status = talk_to_server(run, err);
   if (status != STATUS_OK) redis_release(run);
   return status;
