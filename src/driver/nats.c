@@ -9,6 +9,7 @@
  * the stream takes in all subjects of the run, its answers come to an inbox that ends in the publish's token, and the
  * recipients stay plain subscribers: the ACK is durable, the delivery is not. */
 #include "driver/dialogue.h"
+#include "driver/name.h"
 #include "driver/plans.h"
 #include "driver/query.h"
 #include "driver/tokens.h"
@@ -84,18 +85,8 @@ static bool is_jetstream(const struct driver_run *run) {
 /* --- subjects --- */
 
 static size_t write_subject(char out[SUBJECT_MAX], const char *prefix, const char *kind, uint32_t number) {
-  char digits[10];
-  size_t len = strlen(prefix), kind_len = strlen(kind), count = 0;
-  memcpy(out, prefix, len);
-  memcpy(out + len, kind, kind_len);
-  len += kind_len;
-  do {
-    digits[count++] = (char)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  while (count > 0)
-    out[len++] = digits[--count];
-  return len;
+  size_t at = name_text(out, name_text(out, 0, view_str(prefix)), view_str(kind));
+  return name_number(out, at, number);
 }
 
 static struct view own_subject(const struct nats_plan *plan, uint32_t index, char out[SUBJECT_MAX]) {
@@ -112,12 +103,10 @@ static struct view whole_subject(const struct nats_plan *plan, const char *kind,
 
 /* "_INBOX.muster.RUN.INDEX" and what stands behind it. */
 static struct view inbox_subject(const struct client *client, const char *behind, char out[SUBJECT_MAX]) {
-  char prefix[PREFIX_MAX + 8];
-  memcpy(prefix, "_INBOX.", 7);
-  memcpy(prefix + 7, plan_of(client)->prefix, PREFIX_MAX);
-  size_t len = write_subject(out, prefix, ".", client->index);
-  memcpy(out + len, behind, strlen(behind));
-  return view_of(out, len + strlen(behind));
+  size_t at = name_text(out, 0, view_str("_INBOX."));
+  at = name_text(out, at, view_str(plan_of(client)->prefix));
+  at = name_number(out, name_text(out, at, view_str(".")), client->index);
+  return view_of(out, name_text(out, at, view_str(behind)));
 }
 
 /* --- set-up --- */

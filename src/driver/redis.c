@@ -6,6 +6,7 @@
  * reply to PUBLISH is the ACK: the number of subscribers to whose buffers the message went, which is counted beside
  * what they observe. A publisher that is subscribed hears itself. */
 #include "driver/dialogue.h"
+#include "driver/name.h"
 #include "driver/plans.h"
 #include "driver/query.h"
 #include "driver/tokens.h"
@@ -60,18 +61,8 @@ static const struct redis_plan *plan_of(const struct client *client) {
 /* --- channels --- */
 
 static struct view channel(const struct redis_plan *plan, const char *kind, uint32_t number, char out[CHANNEL_MAX]) {
-  char digits[10];
-  size_t len = strlen(plan->prefix), kind_len = strlen(kind), count = 0;
-  memcpy(out, plan->prefix, len);
-  memcpy(out + len, kind, kind_len);
-  len += kind_len;
-  do {
-    digits[count++] = (char)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  while (count > 0)
-    out[len++] = digits[--count];
-  return view_of(out, len);
+  size_t at = name_text(out, name_text(out, 0, view_str(plan->prefix)), view_str(kind));
+  return view_of(out, name_number(out, at, number));
 }
 
 static struct view destination_of(const struct client *client, const struct publish *publish, char out[CHANNEL_MAX]) {

@@ -13,6 +13,10 @@ static bool is_digit(uint8_t c) {
   return c >= '0' && c <= '9';
 }
 
+static bool is_one_of(uint8_t c, const char *all) {
+  return c != '\0' && strchr(all, c);
+}
+
 static bool read_integer(struct view text, int64_t *out) {
   bool negative = text.len > 0 && text.data[0] == '-';
   size_t at = negative || (text.len > 0 && text.data[0] == '+');
@@ -55,7 +59,7 @@ static bool has_newline(struct view line) {
 static bool is_number_text(struct view line) {
   if (line.len == 0) return false;
   for (size_t i = 0; i < line.len; i++) {
-    if (!is_digit(line.data[i]) && !memchr("+-.eEinfa", line.data[i], 9)) return false;
+    if (!is_digit(line.data[i]) && !is_one_of(line.data[i], "+-.eEinfa")) return false;
   }
   return true;
 }
@@ -97,7 +101,7 @@ static enum resp_result read_part(const uint8_t *data, size_t len, uint32_t bulk
   if (len == 0) return RESP_PARTIAL;
   *out = (struct part){.mark = data[0]};
   enum resp_result result = read_line(data + 1, len - 1, &out->line);
-  if (result != RESP_COMPLETE) return memchr("+-:$*_,#(!=%~>|", out->mark, 15) ? result : RESP_BAD;
+  if (result != RESP_COMPLETE) return is_one_of(out->mark, "+-:$*_,#(!=%~>|") ? result : RESP_BAD;
   out->size = out->line.len + 3;
   switch (out->mark) {
   case '$':
@@ -120,7 +124,7 @@ static enum resp_result read_part(const uint8_t *data, size_t len, uint32_t bulk
 }
 
 static bool is_aggregate(const struct part *part) {
-  return memchr("*~>%|", part->mark, 5) && part->count >= 0;
+  return is_one_of(part->mark, "*~>%|") && part->count >= 0;
 }
 
 enum resp_result resp_measure(const uint8_t *data, size_t len, uint32_t bulk_max, size_t *size) {
