@@ -1,6 +1,7 @@
 #!/bin/bash
 # Objectives, find and calibrate: bad input gets one line that says what and how to mend it.
 . "$(dirname "$0")/lib.sh"
+export MUSTER_APP_SECRET=0123456789abcdef
 
 refused 2 'character 1: name a clock .*fanout_complete' run private --slo 'delivry.p99<1s'
 refused 2 'character 17: a time needs its unit' run private --slo 'delivery.p99<250'

@@ -15,7 +15,7 @@ for help in help --help -h; do
 done
 for help in 'help run' 'run --help' 'run -h' 'run private --clients 5 --help'; do
   ok $help
-  says '^Usage: muster run private\|group'
+  says '^Usage: muster run WORKLOAD'
   says '--delivery-grace TIME'
   says 'Exit codes: 0 valid, 1 .*, 2 usage, 3 invalid'
   awk 'length > 100 { exit 1 }' "$scratch/out" || fail "muster $help: a line is wider than 100 columns"

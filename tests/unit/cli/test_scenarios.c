@@ -247,8 +247,12 @@ static void test_presets_come_to_the_published_totals(void **state) {
     struct totals totals;
     assert_string_equal(a.workload.name, preset->name);
     estimate_totals(&a.workload, &totals);
-    if (!expected) fail_msg("no published totals are known for preset %s", preset->name);
     assert_true(totals.known);
+    if (!expected) { /* our own, for a protocol whose field has published no test */
+      assert_false(a.expected.given);
+      run_arguments_free(&a);
+      continue;
+    }
     assert_int_equal(totals.publishes, expected->publishes);
     if (expected->distributions) assert_int_equal(totals.distributions, expected->distributions);
     if (expected->deliveries) assert_int_equal(totals.deliveries, expected->deliveries);

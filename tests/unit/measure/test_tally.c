@@ -154,9 +154,11 @@ static void merges_every_counter(void **state) {
       &from.publishes.rejected, &from.publishes.timed_out};
   const size_t plain_count = sizeof plain / sizeof plain[0];
   const size_t codes_count = sizeof codes / sizeof codes[0];
-  assert_int_equal(sizeof from, plain_count * sizeof(uint64_t) + codes_count * sizeof(struct codes));
+  assert_int_equal(sizeof from, (plain_count + TALLY_EXTRAS) * sizeof(uint64_t) + codes_count * sizeof(struct codes));
   for (size_t i = 0; i < plain_count; i++)
     *plain[i] = i + 1;
+  for (size_t i = 0; i < TALLY_EXTRAS; i++)
+    from.extra[i] = 100 + i;
   for (size_t i = 0; i < codes_count; i++)
     codes_add(codes[i], -1, i + 1);
 
@@ -166,6 +168,8 @@ static void merges_every_counter(void **state) {
   tally_merge(&into, &from);
   for (size_t i = 0; i < plain_count; i++)
     *plain[i] *= 2;
+  for (size_t i = 0; i < TALLY_EXTRAS; i++)
+    from.extra[i] *= 2;
   for (size_t i = 0; i < codes_count; i++)
     codes[i]->entry[0].count *= 2;
   assert_memory_equal(&into, &from, sizeof into);
