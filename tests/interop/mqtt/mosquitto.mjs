@@ -3,10 +3,10 @@
 // overflows, a broker that is killed.
 //   mosquitto.mjs <muster> <scripts/servers/mosquitto>
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { assertWhole, countOf, drive, faults, rawClient, scratch, sleep } from "./drive.mjs";
+import { startServer } from "../server.mjs";
+import { assertWhole, countOf, drive, faults, rawClient, sleep } from "./drive.mjs";
 
 const [program, server] = process.argv.slice(2);
 assert.ok(server, "usage: mosquitto.mjs <muster> <scripts/servers/mosquitto>");
@@ -14,24 +14,7 @@ const PASSWORD = "not-to-be-seen-anywhere";
 const CLOSED_BY_PEER = -12;
 const SHORT = ["--rate", "100", "--warmup", "200ms", "--duration", "1s"];
 
-const started = [];
-function start(...lines) {
-  const folder = join(scratch, `server-${started.length}`);
-  const result = spawnSync(server, ["start", folder, ...lines], {
-    encoding: "utf8",
-    env: { ...process.env, MOSQUITTO_PASSWORD: PASSWORD },
-  });
-  if (result.status === 77) {
-    console.log("no mosquitto on this machine");
-    process.exit(77);
-  }
-  assert.equal(result.status, 0, result.stderr);
-  const broker = Object.fromEntries(result.stdout.trim().split("\n").map((line) => line.split("=")));
-  started.push(folder);
-  return { ...broker, folder };
-}
-process.prependListener("exit", () => started.forEach((folder) => spawnSync(server, ["stop", folder])));
-
+const start = (...lines) => startServer(server, lines, { MOSQUITTO_PASSWORD: PASSWORD });
 const at = (port, scheme = "mqtt", host = "127.0.0.1") => ["--target", `${scheme}://${host}:${port}`];
 
 async function versionsAndQos(broker) {
