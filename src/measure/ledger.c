@@ -373,6 +373,20 @@ void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tal
   }
 }
 
+void ledger_share_out(const struct ledger *ledger, bool has_acks, struct ledger_share *out) {
+  uint64_t slots = used_slots(ledger);
+  for (uint64_t slot = 0; slot < slots; slot++) {
+    struct publish publish = publish_of(ledger, slot, has_acks);
+    for (uint32_t i = 0; i < publish.recipients; i++) {
+      struct pair pair = pair_of(ledger, &publish, i);
+      uint32_t recipient = ledger->plan.recipient(ledger->plan.topology, publish.sender, publish.target, i);
+      if (!pair.expected || recipient >= ledger->plan.recipients) continue;
+      out[recipient].expected++;
+      out[recipient].observed += pair.seen;
+    }
+  }
+}
+
 bool ledger_is_complete(struct ledger *ledger, bool has_acks) {
   uint32_t budget = PAIRS_PER_CALL;
   uint64_t slots = used_slots(ledger);

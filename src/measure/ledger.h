@@ -84,6 +84,13 @@ void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
     struct histogram *complete);
 
+/* After all workers have ended: adds to each recipient what ledger_settle counts as its expected and observed.
+ * out: one for each recipient of the plan. */
+struct ledger_share {
+  uint64_t expected, observed;
+};
+void ledger_share_out(const struct ledger *ledger, bool has_acks, struct ledger_share *out);
+
 /* For the grace phase, when nothing more is attempted: true when every attempted publish is answered (has_acks) and
  * every acked one has all its expected deliveries. Never true too early. Each call goes on where the last one
  * stopped, at the first missing delivery or after 2 million pairs (some ten milliseconds), so that all calls

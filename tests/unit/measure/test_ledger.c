@@ -267,6 +267,29 @@ static bool model_away(const struct model *m, uint32_t r, uint64_t written) {
   return before && after;
 }
 
+static bool model_expects(const struct model *m, uint64_t slot, uint32_t r, bool has_acks) {
+  const struct model_publish *p = &m->publishes[slot];
+  uint32_t sender = (uint32_t)(slot % m->plan->senders);
+  if (m->plan->stream(m->plan->topology, sender, target_of(m->plan, slot), r) < 0) return false;
+  return (has_acks ? p->state == 2 : p->state != 0) && model_hears(m, r, p->written);
+}
+
+static void compare_shares(const struct model *m, const struct ledger *ledger, bool has_acks) {
+  struct ledger_share *share = zeroed(m->plan->recipients, sizeof *share);
+  ledger_share_out(ledger, has_acks, share);
+  for (uint32_t r = 0; r < m->plan->recipients; r++) {
+    uint64_t expected = 0, observed = 0;
+    for (uint64_t slot = 0; slot < m->plan->slots; slot++) {
+      if (!model_expects(m, slot, r, has_acks)) continue;
+      expected++;
+      observed += m->pairs[slot * m->plan->recipients + r].seen;
+    }
+    assert_int_equal(share[r].expected, expected);
+    assert_int_equal(share[r].observed, observed);
+  }
+  free(share);
+}
+
 static void model_settle(
     const struct model *m, bool has_acks, struct tally *tally, struct histogram *first, struct histogram *complete) {
   for (uint64_t slot = 0; slot < m->plan->slots; slot++) {
@@ -279,7 +302,7 @@ static void model_settle(
       bool counts = has_acks ? p->state == 2 : p->state != 0;
       if (pair->seen && pair->at < from) from = pair->at;
       if (pair->seen && pair->at > to) to = pair->at;
-      if (addressed && counts && model_hears(m, r, p->written)) {
+      if (model_expects(m, slot, r, has_acks)) {
         expected++;
         observed += pair->seen;
       } else if (pair->seen && addressed && counts && model_away(m, r, p->written)) {
@@ -374,6 +397,7 @@ static void compare_settlements(const struct model *m, const struct ledger *ledg
   struct tally again = {0};
   ledger_settle(ledger, has_acks, &again, NULL, NULL);
   assert_memory_equal(&again, &tally, sizeof tally);
+  compare_shares(m, ledger, has_acks);
 }
 
 /* Random events, then a grace phase in which everything is answered and all that is missing comes or not. */
