@@ -100,9 +100,11 @@ static void print_durations(const struct plan_page *page) {
     double by_count_s = limit ? (double)limit / workload_first_rate(w) : length_s;
     snprintf(measure, sizeof measure, "measure %.6g s", by_count_s < length_s ? by_count_s : length_s);
   }
-  page_text(stdout, "duration", "set-up at most %g s, connect at most %g s, warm-up %g s, %s, grace at most %g s",
+  char catch_up[48] = "";
+  if (w->backlog) snprintf(catch_up, sizeof catch_up, ", catch-up at most %g s", (double)w->catch_up_deadline_ns / 1e9);
+  page_text(stdout, "duration", "set-up at most %g s, connect at most %g s, warm-up %g s, %s, grace at most %g s%s",
       (double)w->setup_deadline_ns / 1e9, (double)w->connect_deadline_ns / 1e9, (double)w->warmup_ns / 1e9, measure,
-      (double)w->grace_ns / 1e9);
+      (double)w->grace_ns / 1e9, catch_up);
 }
 
 /* --- what it asks of this machine --- */

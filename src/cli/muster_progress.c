@@ -34,7 +34,8 @@ void progress_line(char *out, size_t size, const struct run_progress *p) {
       p->clients);
   size_t used = strlen(out);
   if (p->failed) snprintf(out + used, size - used, ", %" PRIu64 " failed", p->failed);
-  bool has_traffic = p->phase == RUN_WARM_UP || p->phase == RUN_MEASURE || p->phase == RUN_GRACE;
+  bool has_traffic =
+      p->phase == RUN_WARM_UP || p->phase == RUN_MEASURE || p->phase == RUN_GRACE || p->phase == RUN_CATCH_UP;
   if (has_traffic) add_traffic(out, size, p);
 }
 

@@ -16,6 +16,7 @@ enum use {
   USE_GROUPS = 1 << 4,
   USE_ONLINE = 1 << 5,
   USE_STORM = 1 << 6,
+  USE_BACKLOG = 1 << 7,
 };
 
 static const struct {
@@ -25,7 +26,7 @@ static const struct {
 } uses[] = {
     {"clients", USE_CLIENTS,
         "workloads of equal clients: here --senders and --receivers or --groups and --members count"},
-    {"senders", USE_SENDERS, "star, room and broadcast runs"},
+    {"senders", USE_SENDERS, "star, backlog, room and broadcast runs"},
     {"receivers", USE_RECEIVERS, "star runs"},
     {"group-senders", USE_GROUP_SENDERS, "group runs"},
     {"groups", USE_GROUPS, "groups runs"},
@@ -36,6 +37,7 @@ static const struct {
     {"backoff", USE_STORM, "storm runs"},
     {"backoff-max", USE_STORM, "storm runs"},
     {"backoff-jitter", USE_STORM, "storm runs"},
+    {"catch-up-timeout", USE_BACKLOG, "backlog runs"},
 };
 
 static const struct kind {
@@ -49,6 +51,8 @@ static const struct kind {
         "one group of all clients; --group-senders of them publish to it"},
     {"pairs", TOPOLOGY_PAIRS, USE_CLIENTS, "clients in twos, each publishes to its partner"},
     {"star", TOPOLOGY_STAR, USE_SENDERS | USE_RECEIVERS | USE_ONLINE, "each sender publishes to all receivers in turn"},
+    {"backlog", TOPOLOGY_STAR, USE_CLIENTS | USE_SENDERS | USE_BACKLOG,
+        "star to --clients receivers who are offline; then they connect and read what waits"},
     {"groups", TOPOLOGY_GROUPS, USE_GROUPS | USE_GROUP_SENDERS | USE_ONLINE, "--groups of --members each"},
     {"room", TOPOLOGY_ROOM, USE_CLIENTS | USE_SENDERS, "one chatroom of all clients; --senders of them publish to it"},
     {"broadcast", TOPOLOGY_BROADCAST, USE_CLIENTS | USE_SENDERS, "everybody hears everything, its own publishes too"},
@@ -126,12 +130,13 @@ static enum status shape_groups(struct run_arguments *a, const struct kind *kind
   return STATUS_OK;
 }
 
-static enum status shape_star(struct run_arguments *a, struct err *err) {
+static enum status shape_star(struct run_arguments *a, const struct kind *kind, struct err *err) {
   struct workload *l = &a->workload;
   uint32_t senders = given(a, "senders") ? a->senders : 10;
-  if ((uint64_t)senders + a->receivers > CLIENTS_MAX) return too_many_clients(err);
+  uint32_t receivers = kind->uses & USE_BACKLOG ? l->clients : a->receivers;
+  if ((uint64_t)senders + receivers > CLIENTS_MAX) return too_many_clients(err);
   l->senders = senders;
-  l->clients = senders + a->receivers;
+  l->clients = senders + receivers;
   return STATUS_OK;
 }
 
@@ -141,7 +146,7 @@ static enum status shape(struct run_arguments *a, const struct kind *kind, struc
   l->topology = kind->topology;
   l->senders = kind->uses & USE_SENDERS ? a->senders : l->clients;
   if (kind->topology == TOPOLOGY_GROUPS) status = shape_groups(a, kind, err);
-  if (kind->topology == TOPOLOGY_STAR) status = shape_star(a, err);
+  if (kind->topology == TOPOLOGY_STAR) status = shape_star(a, kind, err);
   if (status != STATUS_OK || !given(a, "receivers-online")) return status;
   uint32_t listeners = l->clients - l->senders;
   if (a->receivers_online > listeners) {
@@ -271,6 +276,17 @@ static void shape_storm(struct run_arguments *a) {
   l->backoff_jitter = a->backoff_jitter_percent / 100.0;
 }
 
+/* Of closed loops that a number ends: servers forget what was sent long before it is read. */
+#define BACKLOG_DURATION_NS (300 * NS_PER_SEC)
+
+static void shape_backlog(struct run_arguments *a) {
+  struct workload *l = &a->workload;
+  l->backlog = true;
+  if (!given(a, "warmup")) l->warmup_ns = 0;
+  bool counted = workload_is_closed(l) && workload_limit(l) > 0;
+  if (counted && !given(a, "duration")) l->duration_ns = BACKLOG_DURATION_NS;
+}
+
 /* --- both --- */
 
 static void choose_driver(struct run_arguments *a) {
@@ -291,6 +307,7 @@ enum status workload_resolve(struct run_arguments *out, const char *name, struct
   if (status == STATUS_OK) status = load(out, err);
   if (status == STATUS_OK && kind->topology == TOPOLOGY_HOLD) status = shape_hold(out, err);
   if (kind->uses & USE_STORM) shape_storm(out);
+  if (kind->uses & USE_BACKLOG) shape_backlog(out);
   stretch_deadlines(out);
   if (status == STATUS_OK) choose_driver(out);
   return status;

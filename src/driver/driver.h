@@ -28,6 +28,7 @@ enum capability {
   CAPABILITY_PRESENCE = 1 << 6,
   CAPABILITY_OPERATIONS = 1 << 7,
   CAPABILITY_GROUP_ECHO = 1 << 8, /* what goes to a group or a room comes back to its sender too */
+  CAPABILITY_BACKLOG = 1 << 9,    /* what is sent to users who were never connected waits for them */
 };
 
 /* What only MQTT asks. */

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "load/client.h"
+#include "load/estimate.h"
 #include "load/shared.h"
 #include "net/address.h"
 #include "net/address_range.h"
@@ -112,6 +113,65 @@ static enum status check_storm(const struct workload *w, struct err *err) {
   return STATUS_OK;
 }
 
+/* Every ring of the server has room for a power of two. */
+static uint64_t ring_size(uint64_t messages) {
+  uint64_t size = 8;
+  while (size < messages)
+    size *= 2;
+  return size;
+}
+
+/* The embedded server forgets what is too old or too much, so that a loss would be no finding. */
+static enum status check_embedded_backlog(const struct workload *w, struct err *err) {
+  uint64_t receivers = w->clients - w->senders, length_ns = w->duration_ns;
+  struct totals totals;
+  estimate_totals(w, &totals);
+  uint64_t each = (totals.publishes + receivers - 1) / receivers;
+  if (each > EMBEDDED_BACKLOG_MESSAGES) {
+    return err_set(err, STATUS_USAGE,
+        "%" PRIu64 " messages to each receiver, but the embedded server keeps %d for one who is offline: lower --rate, "
+        "--count or --rounds, or give more --clients",
+        each, EMBEDDED_BACKLOG_MESSAGES);
+  }
+  uint64_t sent = ring_size((totals.publishes + w->senders - 1) / w->senders);
+  uint64_t entries = receivers * ring_size(each) + w->senders * sent;
+  if (entries > EMBEDDED_BACKLOG_MESSAGES_IN_ALL) {
+    return err_set(err, STATUS_USAGE,
+        "%" PRIu64 " messages kept for receivers and senders are more than the %" PRIu64
+        " that the embedded server keeps in all: lower --clients, --rate, --count or --rounds",
+        entries, EMBEDDED_BACKLOG_MESSAGES_IN_ALL);
+  }
+  if (!workload_is_closed(w) && workload_limit(w) > 0) {
+    uint64_t limited_ns = (uint64_t)((double)workload_limit(w) / workload_first_rate(w) * (double)NS_PER_SEC);
+    if (limited_ns < length_ns) length_ns = limited_ns;
+  }
+  if (length_ns + w->grace_ns + w->catch_up_deadline_ns <= EMBEDDED_BACKLOG_NS) return STATUS_OK;
+  return err_set(err, STATUS_USAGE,
+      "the embedded server keeps messages for %d minutes, but sending, grace and catch-up may take %.0f s together: "
+      "shorten --duration or --catch-up-timeout",
+      (int)(EMBEDDED_BACKLOG_NS / NS_PER_SEC / 60),
+      (double)(length_ns + w->grace_ns + w->catch_up_deadline_ns) / (double)NS_PER_SEC);
+}
+
+static enum status check_backlog(const struct workload *w, const struct driver *driver, struct err *err) {
+  if (!w->backlog) return STATUS_OK;
+  if (!(driver->capabilities & CAPABILITY_BACKLOG)) {
+    return err_set(err, STATUS_USAGE,
+        "driver %s keeps nothing for users who were never connected: choose another workload, or driver juggle",
+        driver->name);
+  }
+  if (w->topology != TOPOLOGY_STAR || w->storm || w->offline > 0) {
+    return usage(err, "a backlog needs a star whose receivers all come back, without a storm");
+  }
+  if (w->warmup_ns > 0) return usage(err, "a backlog run has no warm-up, or it would be read too: leave --warmup out");
+  if (w->catch_up_deadline_ns == 0) return usage(err, "--catch-up-timeout must be above 0");
+  uint64_t spent_ns = w->duration_ns + w->grace_ns;
+  if (w->catch_up_deadline_ns > LEDGER_REACH_NS || spent_ns + w->catch_up_deadline_ns > LEDGER_REACH_NS) {
+    return usage(err, "duration, grace and catch-up together may take 4 hours at most: shorten --duration");
+  }
+  return w->target ? STATUS_OK : check_embedded_backlog(w, err);
+}
+
 static enum status check_shape(const struct workload *w, struct err *err) {
   bool alone = w->topology == TOPOLOGY_HOLD || w->topology == TOPOLOGY_ECHO || w->topology == TOPOLOGY_SELF ||
                w->topology == TOPOLOGY_BROADCAST;
@@ -136,6 +196,7 @@ static enum status check_topology(const struct workload *w, const struct driver 
   enum status status = check_shape(w, err);
   if (status == STATUS_OK) status = check_storm(w, err);
   if (status == STATUS_OK) status = check_load(w, driver, err);
+  if (status == STATUS_OK) status = check_backlog(w, driver, err);
   if (status != STATUS_OK) return status;
   if (w->payload_bytes < driver->payload_min_bytes) {
     return err_set(err, STATUS_USAGE, "--payload-bytes %u: the accounting header needs at least %u", w->payload_bytes,

@@ -9,6 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What the embedded server keeps for a user who is offline: so many of the newest messages, so long; a test holds them
+ * against the server's own. */
+#define EMBEDDED_BACKLOG_MESSAGES 65536
+#define EMBEDDED_BACKLOG_MESSAGES_IN_ALL (UINT64_C(1) << 26)
+#define EMBEDDED_BACKLOG_NS (600 * UINT64_C(1000000000))
+
 struct needs {
   uint32_t connections, workers;
   uint64_t worker_descriptors; /* of the fullest worker */

@@ -61,6 +61,13 @@ static bool is_sender(const struct load_client *client) {
   return client->base.index < client->worker->plan->topology.senders;
 }
 
+/* Of a receiver of a backlog run; else NULL. */
+static struct catch_up *catch_up_of(const struct load_client *client) {
+  const struct plan *plan = client->worker->plan;
+  if (!plan->shared.catch_up || is_sender(client)) return NULL;
+  return &plan->shared.catch_up[client->base.index - plan->topology.senders];
+}
+
 /* --- what a sender owes --- */
 
 static enum answer answer_of(const struct load_client *client) {
@@ -394,6 +401,19 @@ static void come_back(struct load_client *client, uint64_t now_ns) {
     ledger_established(ledger_of(client, (enum traffic_phase)phase), client->base.index, now_ns);
 }
 
+static void note_connect(const struct load_client *client, uint64_t now_ns) {
+  struct catch_up *catch_up = catch_up_of(client);
+  connections_of(client)->connections.established++;
+  if (catch_up) { /* its connect took as long as its backlog, which has clocks of its own */
+    catch_up->established_ns = now_ns;
+    return;
+  }
+  record(client, CLOCK_CONNECT, client->started_ns, now_ns);
+  record(client, CLOCK_CONNECT_TCP, client->started_ns, client->connected_ns);
+  if (client->worker->plan->run.tls) record(client, CLOCK_CONNECT_TLS, client->connected_ns, client->opened_ns);
+  record(client, CLOCK_CONNECT_PROTOCOL, client->opened_ns, now_ns);
+}
+
 static void on_established(struct client *base) {
   struct load_client *client = of_base(base);
   struct worker *worker = client->worker;
@@ -404,11 +424,7 @@ static void on_established(struct client *base) {
     send_backlog(client);
   } else {
     worker->in_progress--;
-    connections_of(client)->connections.established++;
-    record(client, CLOCK_CONNECT, client->started_ns, now_ns);
-    record(client, CLOCK_CONNECT_TCP, client->started_ns, client->connected_ns);
-    if (worker->plan->run.tls) record(client, CLOCK_CONNECT_TLS, client->connected_ns, client->opened_ns);
-    record(client, CLOCK_CONNECT_PROTOCOL, client->opened_ns, now_ns);
+    note_connect(client, now_ns);
   }
   uint64_t tick_ns = driver_tick_ns(base->run);
   timer_cancel(loop_wheel(worker->loop), &client->tick);
@@ -478,7 +494,13 @@ static bool was_missed(const struct load_client *client, const struct payload *p
 static void count_first(
     struct load_client *client, enum traffic_phase phase, const struct payload *payload, uint64_t now_ns) {
   struct worker *worker = client->worker;
+  struct catch_up *catch_up = catch_up_of(client);
   worker->area->delivered[phase]++;
+  if (catch_up) {
+    if (catch_up->first_ns == 0) catch_up->first_ns = now_ns;
+    catch_up->last_ns = now_ns;
+    return;
+  }
   if (was_missed(client, payload)) return;
   if (now_ns >= worker->control->end_ns[phase]) tally_of(client, phase)->deliveries.late++;
   if (phase != TRAFFIC_MEASURE) return;
@@ -648,6 +670,7 @@ static void open_connection(struct load_client *client) {
   if (sources->count > 0) from = address_ranges_at(sources, client->base.index);
   client->base.state = CLIENT_CONNECTING;
   client->started_ns = clock_now_ns();
+  if (catch_up_of(client)) catch_up_of(client)->started_ns = client->started_ns;
   enum status status = stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
       sources->count > 0 ? &from : NULL, run->driver->starts_tls ? NULL : run->tls, run->server_name, NULL);
   if (status != STATUS_OK) {

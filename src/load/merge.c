@@ -56,12 +56,15 @@ static bool clock_is_used(const struct plan *plan, enum report_clock clock) {
     return plan->run.tls != NULL;
   case CLOCK_RECOVER:
     return plan->workload->storm;
+  case CLOCK_BACKLOG_FIRST:
+  case CLOCK_BACKLOG_COMPLETE:
+    return plan->workload->backlog;
   case CLOCK_ACK:
   case CLOCK_ACK_SERVICE:
     return plan->answer == ANSWER_ACK;
   case CLOCK_DELIVERY:
   case CLOCK_DELIVERY_SERVICE:
-    return topology_plan(&plan->topology, 0).fan_out > 0;
+    return topology_plan(&plan->topology, 0).fan_out > 0 && !plan->workload->backlog;
   case CLOCK_BROADCAST_RESULT:
     return plan->answer == ANSWER_ACK && plan->topology.kind == TOPOLOGY_BROADCAST;
   case CLOCK_FANOUT_FIRST:
@@ -130,6 +133,36 @@ static void merge_tallies(const struct plan *plan, const bool *died, struct repo
       report->clock[CLOCK_FANOUT_FIRST], report->clock[CLOCK_FANOUT_COMPLETE]);
 }
 
+static bool is_complete(const struct catch_up *receiver, const struct ledger_share *share) {
+  return receiver->established_ns > 0 && share->expected > 0 && share->observed == share->expected;
+}
+
+/* A receiver that misses something has not reached the end of its backlog: its time would be one of a shorter one. */
+static enum status merge_backlog(const struct plan *plan, struct report *report, struct err *err) {
+  const struct catch_up *catch_up = plan->shared.catch_up;
+  uint32_t senders = plan->topology.senders, receivers = plan->topology.clients - senders;
+  if (!catch_up) return STATUS_OK;
+  struct ledger_share *share = calloc(plan->topology.clients, sizeof(*share));
+  if (!share) return err_set(err, STATUS_MEMORY, "out of memory for the report of the backlog");
+  ledger_share_out(plan->shared.ledger[TRAFFIC_MEASURE], report->has_acks, share);
+  uint64_t first_ns = UINT64_MAX, last_ns = 0;
+  for (uint32_t i = 0; i < receivers; i++) {
+    const struct catch_up *receiver = &catch_up[i];
+    if (receiver->started_ns > 0 && receiver->started_ns < first_ns) first_ns = receiver->started_ns;
+    if (receiver->last_ns > last_ns) last_ns = receiver->last_ns;
+    report->backlog.returned += receiver->established_ns > 0;
+    if (receiver->first_ns > 0) {
+      histogram_record(report->clock[CLOCK_BACKLOG_FIRST], (int64_t)(receiver->first_ns - receiver->started_ns));
+    }
+    if (!is_complete(receiver, &share[senders + i])) continue;
+    report->backlog.complete++;
+    histogram_record(report->clock[CLOCK_BACKLOG_COMPLETE], (int64_t)(receiver->last_ns - receiver->started_ns));
+  }
+  report->backlog.read_ns = last_ns > first_ns ? last_ns - first_ns : 0;
+  free(share);
+  return STATUS_OK;
+}
+
 static enum status merge_workers(const struct plan *plan, const bool *died, struct report *report, struct err *err) {
   report->worker = calloc(plan->workers, sizeof(*report->worker));
   if (!report->worker) return err_set(err, STATUS_MEMORY, "out of memory for the report");
@@ -161,5 +194,7 @@ enum status merge_report(const struct plan *plan, const bool *died, struct repor
   if (status != STATUS_OK) return status;
   merge_rows(plan, report);
   merge_tallies(plan, died, report);
+  status = merge_backlog(plan, report, err);
+  if (status != STATUS_OK) return status;
   return merge_workers(plan, died, report, err);
 }

@@ -30,7 +30,7 @@
 #define SETTLE_NS (250 * NS_PER_MS)    /* a complete run waits that long for duplicates */
 
 const char *run_phase_name(enum run_phase phase) {
-  static const char *const names[] = {"setup", "connect", "warm-up", "measure", "grace", "teardown"};
+  static const char *const names[] = {"setup", "connect", "warm-up", "measure", "grace", "catch-up", "teardown"};
   return names[phase];
 }
 
@@ -93,7 +93,7 @@ static void show(struct run *run, bool at_once) {
       .phase = run->phase,
       .phase_elapsed_s = (double)elapsed_ns / 1e9,
       .phase_length_s = (double)run->phase_length_ns / 1e9,
-      .clients = workload_online(&run->workload),
+      .clients = run->phase < RUN_CATCH_UP ? workload_early(&run->workload) : workload_online(&run->workload),
       .ack_p50_ns = run->shown.ack.p50_ns,
       .ack_p99_ns = run->shown.ack.p99_ns,
   };
@@ -227,7 +227,7 @@ static uint64_t count_established(const struct run *run) {
 /* Traffic makes sense only with the population that was asked for, unless the user accepts less. */
 static bool population_will_do(const struct run *run) {
   uint64_t established = count_established(run);
-  return established == workload_online(&run->workload) || (run->workload.allow_partial && established > 0);
+  return established == workload_early(&run->workload) || (run->workload.allow_partial && established > 0);
 }
 
 static void rfc3339(uint64_t at_ns, char *out, size_t size) {
@@ -327,9 +327,8 @@ static bool everybody_is_back(const struct run *run) {
   return returned == lost;
 }
 
-static bool everything_came(const struct run *run) {
-  if (!everybody_is_back(run)) return false;
-  bool has_acks = run->report->has_acks;
+static bool everything_is_answered(const struct run *run) {
+  if (!run->report->has_acks) return true;
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
     uint64_t attempted = 0, answered = 0;
     for (uint32_t i = 0; i < run->plan.workers; i++) {
@@ -341,8 +340,16 @@ static bool everything_came(const struct run *run) {
         answered += peek(&tally->publishes.timed_out.entry[c].count);
       }
     }
-    if (has_acks && answered < attempted) return false;
-    if (!ledger_is_complete(run->plan.shared.ledger[phase], has_acks)) return false;
+    if (answered < attempted) return false;
+  }
+  return true;
+}
+
+static bool everything_came(const struct run *run) {
+  if (!everybody_is_back(run) || !everything_is_answered(run)) return false;
+  if (run->workload.backlog && run->phase < RUN_CATCH_UP) return true; /* nobody is there yet to whom it could come */
+  for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
+    if (!ledger_is_complete(run->plan.shared.ledger[phase], run->report->has_acks)) return false;
   }
   return true;
 }
@@ -369,6 +376,26 @@ static void grace_phase(struct run *run) {
     control_turn(run);
   if (!run->broken && interrupted(run) < 2) kill_workers(run, WORKER_TRAFFIC_OVER);
   run->report->grace_s = seconds_since(started_ns, clock_now_ns());
+}
+
+/* Until every receiver has read to the end of what waited for it; whoever misses something then gets as long as the
+ * grace for it. */
+static void catch_up_phase(struct run *run) {
+  uint64_t started_ns = clock_now_ns(), length_ns = run->workload.catch_up_deadline_ns;
+  uint64_t limit_ns = started_ns + length_ns + WORKER_LAG_NS, end_ns = limit_ns, complete_ns = 0;
+  run->plan.shared.control->connect_deadline_ns = started_ns + length_ns;
+  enter(run, RUN_CATCH_UP, started_ns, length_ns);
+  set_stage(run, STAGE_CATCH_UP);
+  while (goes_on(run) && clock_now_ns() < end_ns) {
+    control_turn(run);
+    if (!all_reached(run, WORKER_CAUGHT_UP)) continue;
+    uint64_t now_ns = clock_now_ns();
+    if (end_ns == limit_ns) end_ns = now_ns + run->workload.grace_ns;
+    if (complete_ns == 0 && everything_came(run)) end_ns = complete_ns = now_ns + SETTLE_NS;
+  }
+  if (goes_on(run)) kill_workers(run, WORKER_CAUGHT_UP);
+  if (!all_reached(run, WORKER_CAUGHT_UP)) run->report->interrupted |= interrupted(run) > 0;
+  run->report->catch_up_s = seconds_since(started_ns, clock_now_ns());
 }
 
 static void teardown_phase(struct run *run) {
@@ -460,6 +487,7 @@ static void run_phases(struct run *run) {
     run->report->interrupted = interrupted(run) > 0;
     grace_phase(run);
     run->report->server_cpu_s = server_cpu_s(run) - cpu_s;
+    if (run->workload.backlog && goes_on(run)) catch_up_phase(run);
   }
   if (interrupted(run) >= 2) run->report->interrupted = true; /* 1 cuts neither the grace nor the teardown */
   teardown_phase(run);
@@ -558,6 +586,10 @@ static void fill_limitations(struct run *run) {
     add_limitation(report, "The measure phase ended when a sender had used up the room of the accounting: give a "
                            "higher --max-rate for a longer one.");
   }
+  if (run->workload.backlog && !report->target.embedded) {
+    add_limitation(report, "How much this server keeps for users who are offline, and for how long, is not known to "
+                           "muster: lost deliveries may be its policy.");
+  }
   double each = run->workload.rate_per_sec / run->workload.senders;
   if (!report->target.embedded && driver->rate_limit > 0 && each > driver->rate_limit) {
     add_limitation(report, "The rate per sender is above the limit that servers of this protocol usually set for one "
@@ -583,6 +615,7 @@ static void fill_settings(struct run *run) {
       .groups = workload->topology == TOPOLOGY_GROUPS ? run->plan.topology.groups : 0,
       .shared_groups = workload->shared_groups,
       .room_members = workload->topology == TOPOLOGY_ROOM ? workload->clients : 0,
+      .backlog = workload->backlog,
       .pure_senders = workload->topology == TOPOLOGY_STAR ? workload->senders : 0,
       .broadcast = workload->topology == TOPOLOGY_BROADCAST,
       .setup_concurrency = workload->setup_concurrency,
@@ -704,7 +737,7 @@ static enum status check_reached(const struct run *run, struct err *err) {
   const char *name = cause_name(code);
   if (!name && report->code_text) name = report->code_text(code);
   return err_set(err, STATUS_UNREACHABLE, "none of %u clients could connect to %s: %" PRIu64 " failed with %s (%d); %s",
-      workload_online(&run->workload), report->target.url, failed->entry[most].count, name ? name : "a code", (int)code,
+      workload_early(&run->workload), report->target.url, failed->entry[most].count, name ? name : "a code", (int)code,
       mend_connect(code));
 }
 

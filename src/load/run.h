@@ -1,5 +1,6 @@
 /* A run: provisions the population, forks the workers, leads them through the phases connect, warm-up, measure, grace
- * and teardown, each with a deadline, merges what they counted and fills a report (methodology.md, Phases). */
+ * and teardown (in a backlog run catch-up before it), each with a deadline, merges what they counted and fills a report
+ * (methodology.md, Phases). */
 #ifndef MUSTER_LOAD_RUN_H
 #define MUSTER_LOAD_RUN_H
 
@@ -9,7 +10,7 @@
 
 #include <sys/types.h>
 
-enum run_phase { RUN_SETUP, RUN_CONNECT, RUN_WARM_UP, RUN_MEASURE, RUN_GRACE, RUN_TEARDOWN };
+enum run_phase { RUN_SETUP, RUN_CONNECT, RUN_WARM_UP, RUN_MEASURE, RUN_GRACE, RUN_CATCH_UP, RUN_TEARDOWN };
 const char *run_phase_name(enum run_phase phase);
 
 /* What a live display is told, about every 200 ms and at each change of phase. */

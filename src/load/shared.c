@@ -86,6 +86,11 @@ static enum status make_schedules(struct plan *plan, struct err *err) {
   return STATUS_OK;
 }
 
+static size_t catch_up_size(const struct workload *workload) {
+  if (!workload->backlog) return 0;
+  return (size_t)(workload->clients - workload->senders) * sizeof(struct catch_up);
+}
+
 static enum status make_mapping(struct plan *plan, struct err *err) {
   struct shared *shared = &plan->shared;
   uint32_t seconds = plan_seconds(plan->workload);
@@ -100,7 +105,8 @@ static enum status make_mapping(struct plan *plan, struct err *err) {
     if (size > SIZE_MAX / 4) return err_set(err, STATUS_USAGE, "the accounting does not fit any memory: lower --rate");
     ledgers_size += whole_pages(size);
   }
-  shared->size = control_size + areas_size + one_series * plan->workers + ledgers_size;
+  size_t catch_up = whole_pages(catch_up_size(plan->workload));
+  shared->size = control_size + areas_size + one_series * plan->workers + ledgers_size + catch_up;
   enum status status = shm_map(&shared->memory, shared->size, err);
   if (status != STATUS_OK) return status;
   shared->series = calloc(plan->workers, sizeof(struct series *));
@@ -116,6 +122,7 @@ static enum status make_mapping(struct plan *plan, struct err *err) {
     shared->ledger[phase] = ledger_init(at, &ledger_plan[phase]);
     at += whole_pages(ledger_size(&ledger_plan[phase]));
   }
+  shared->catch_up = catch_up > 0 ? (struct catch_up *)at : NULL;
   return STATUS_OK;
 }
 
@@ -151,6 +158,7 @@ enum status plan_memory_bytes(
   uint64_t ledger = ledger_size(&plan);
   uint64_t clients = (uint64_t)workload_online(workload) * client_stride(driver);
   clients += (uint64_t)workload->clients * 256; /* id and token */
+  clients += catch_up_size(workload);
   *bytes = ledger > UINT64_MAX - clients ? UINT64_MAX : ledger + clients;
   return STATUS_OK;
 }

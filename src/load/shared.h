@@ -23,6 +23,7 @@ enum traffic_phase { TRAFFIC_WARM_UP, TRAFFIC_MEASURE, TRAFFIC_PHASES };
 enum stage {
   STAGE_CONNECT,
   STAGE_TRAFFIC,  /* start_ns and end_ns are set: warm-up, measure and grace follow by the clock */
+  STAGE_CATCH_UP, /* of a backlog run: connect_deadline_ns is set anew, and the receivers connect */
   STAGE_TEARDOWN, /* settle what is open, say good-bye, end */
   STAGE_ABORT,    /* settle what is open as interrupted, end at once */
 };
@@ -38,6 +39,7 @@ enum worker_state {
   WORKER_STARTED,
   WORKER_CONNECTED,    /* every client is established or has failed */
   WORKER_TRAFFIC_OVER, /* all slots of both phases were handed out */
+  WORKER_CAUGHT_UP,    /* of a backlog run: every receiver is established or has failed */
   WORKER_ENDED,        /* everything is settled and written here */
 };
 
@@ -60,6 +62,12 @@ struct worker_area {
   struct histogram clock[REPORT_CLOCKS];
 };
 
+/* Of one receiver of a backlog run, in clock_now_ns time; 0: not (yet). Written by its worker. */
+struct catch_up {
+  uint64_t started_ns, established_ns; /* of its connect */
+  uint64_t first_ns, last_ns;          /* of its messages of the measure phase */
+};
+
 struct shared {
   void *memory;
   size_t size;
@@ -67,6 +75,7 @@ struct shared {
   struct worker_area *area; /* one per worker */
   struct series **series;   /* one per worker; the array is owned, outside the mapping */
   struct ledger *ledger[TRAFFIC_PHASES];
+  struct catch_up *catch_up; /* one per receiver, client senders + i; NULL: no backlog run */
 };
 
 struct plan {

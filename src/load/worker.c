@@ -26,15 +26,16 @@
 /* --- connect --- */
 
 static bool connecting_is_over(const struct worker *worker) {
-  return worker->started == worker->count && worker->in_progress == 0;
+  return worker->started == worker->connect_to && worker->in_progress == 0;
 }
 
 /* How many connects may have begun by now. */
 static uint32_t connects_due(const struct worker *worker) {
   double per_sec = worker->plan->workload->connect_per_sec / worker->plan->workers;
-  if (per_sec <= 0) return worker->count;
+  if (per_sec <= 0) return worker->connect_to;
   double due = (double)(clock_now_ns() - worker->connecting_ns) / (double)NS_PER_SEC * per_sec + 1;
-  return due < worker->count ? (uint32_t)due : worker->count;
+  due += worker->connect_from;
+  return due < worker->connect_to ? (uint32_t)due : worker->connect_to;
 }
 
 static void connect_more(struct worker *worker) {
@@ -47,10 +48,10 @@ static void connect_more(struct worker *worker) {
 /* The deadline has passed: whoever was not even tried was not established in time either. */
 static void give_up_connecting(struct worker *worker) {
   struct tally *tally = &worker->area->tally[TRAFFIC_MEASURE];
-  uint32_t never = worker->count - worker->started;
+  uint32_t never = worker->connect_to - worker->started;
   tally->connections.attempted += never;
   if (never > 0) codes_add(&tally->connections.failed, CAUSE_CONNECT_TIMEOUT, never);
-  worker->started = worker->count;
+  worker->started = worker->connect_to;
 }
 
 static enum stage stage_of(const struct worker *worker) {
@@ -66,14 +67,30 @@ static void turn(struct worker *worker) {
   loop_stats(worker->loop, &worker->area->live);
 }
 
-static void connect_all(struct worker *worker) {
+static uint32_t own_senders(const struct worker *worker) {
+  uint32_t senders = worker->plan->topology.senders;
+  return senders > worker->number ? (senders - worker->number + worker->plan->workers - 1) / worker->plan->workers : 0;
+}
+
+/* From now on the clients up to `to` connect. */
+static void start_connecting(struct worker *worker, uint32_t to) {
   worker->connecting_ns = clock_now_ns();
+  worker->connect_from = worker->started;
+  worker->connect_to = to;
+}
+
+static void go_on_connecting(struct worker *worker) {
+  if (clock_now_ns() >= worker->control->connect_deadline_ns) {
+    give_up_connecting(worker);
+  } else {
+    connect_more(worker);
+  }
+}
+
+static void connect_all(struct worker *worker) {
+  start_connecting(worker, worker->plan->workload->backlog ? own_senders(worker) : worker->count);
   while (stage_of(worker) == STAGE_CONNECT && !connecting_is_over(worker)) {
-    if (clock_now_ns() >= worker->control->connect_deadline_ns) {
-      give_up_connecting(worker);
-    } else {
-      connect_more(worker);
-    }
+    go_on_connecting(worker);
     turn(worker);
   }
   if (worker->plan->run.tls) {
@@ -146,11 +163,6 @@ static void kick(struct pacer_hook *hook, uint64_t now_ns) {
   hook->due_ns = pacing_is_over(worker) ? UINT64_MAX : worker->control->start_ns[worker->phase];
 }
 
-static uint32_t own_senders(const struct worker *worker) {
-  uint32_t senders = worker->plan->topology.senders;
-  return senders > worker->number ? (senders - worker->number + worker->plan->workers - 1) / worker->plan->workers : 0;
-}
-
 /* Spinning makes slots exact but takes the core from whatever else runs on it. */
 static uint64_t spin_ns(const struct plan *plan) {
   struct rate_segment segment[WORKLOAD_STEPS_MAX];
@@ -164,10 +176,16 @@ static uint64_t spin_ns(const struct plan *plan) {
   return spin > (double)SPIN_MAX_NS ? SPIN_MAX_NS : (uint64_t)spin;
 }
 
+/* What is sent to the receivers of a backlog run is theirs, whether they come for it or not. */
+static bool is_owed(const struct worker *worker, const struct client *client) {
+  bool waits = worker->plan->workload->backlog && client->index >= worker->plan->topology.senders;
+  return waits || client->state == CLIENT_ESTABLISHED;
+}
+
 static void start_traffic(struct worker *worker) {
   for (uint32_t i = 0; i < worker->count; i++) {
     const struct client *client = &worker_client(worker, i)->base;
-    if (client->state != CLIENT_ESTABLISHED) continue;
+    if (!is_owed(worker, client)) continue;
     for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
       ledger_established(worker->plan->shared.ledger[phase], client->index, worker->control->start_ns[phase]);
   }
@@ -262,7 +280,19 @@ static void watch_edges(struct worker *worker, struct window *window) {
   }
 }
 
-/* Warm-up, measure and grace; ends with the stage. */
+/* The receivers of a backlog run connect and read. */
+static void catch_up(struct worker *worker) {
+  start_connecting(worker, worker->count);
+  while (stage_of(worker) == STAGE_CATCH_UP && !connecting_is_over(worker)) {
+    go_on_connecting(worker);
+    turn(worker);
+  }
+  if (connecting_is_over(worker)) set_state(worker, WORKER_CAUGHT_UP);
+  while (stage_of(worker) == STAGE_CATCH_UP)
+    turn(worker);
+}
+
+/* Warm-up, measure and grace, and what catches up with them; ends with the stage. */
 static void carry_traffic(struct worker *worker) {
   struct window window = {.bytes_sent = worker->plan->run.bytes_sent};
   start_traffic(worker);
@@ -270,6 +300,7 @@ static void carry_traffic(struct worker *worker) {
     turn(worker);
     watch_edges(worker, &window);
   }
+  if (stage_of(worker) == STAGE_CATCH_UP) catch_up(worker);
   charge_bytes(worker, &window, window.started ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP);
   memcpy(worker->area->tally[TRAFFIC_MEASURE].extra, worker->plan->run.counted, sizeof(worker->plan->run.counted));
   if (window.started && !window.ended) {

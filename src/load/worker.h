@@ -16,8 +16,9 @@ struct worker {
   uint8_t *clients; /* owned: client_stride bytes each */
   size_t stride;
   uint32_t number, count;
-  uint32_t started;     /* clients whose connect was started */
-  uint32_t in_progress; /* of them not yet decided */
+  uint32_t started;                  /* clients whose connect was started */
+  uint32_t connect_from, connect_to; /* clients that connect now; in a backlog run the receivers wait */
+  uint32_t in_progress;              /* of them not yet decided */
   uint32_t in_progress_max;
   uint64_t connecting_ns; /* when connecting began */
   bool ledgers_started;

@@ -13,7 +13,8 @@ static bool is_private(const struct workload *workload) {
 /* Private publishes to receivers who are online cost send and notify + pull; costs add up. */
 static void derive_private(const struct report *report, struct costs *costs) {
   const struct tally *t = &report->measure;
-  bool offline = (double)t->deliveries.observed <= (double)t->publishes.acked * OFFLINE_SHARE;
+  bool offline =
+      report->workload.backlog || (double)t->deliveries.observed <= (double)t->publishes.acked * OFFLINE_SHARE;
   double send_ns = (double)report->workload.send_cost_ns;
   if (offline) {
     costs->send_ns = costs->publish_ns;

@@ -8,6 +8,8 @@ static const char *const clock_names[REPORT_CLOCKS] = {
     [CLOCK_CONNECT_TLS] = "connect_tls",
     [CLOCK_CONNECT_PROTOCOL] = "connect_protocol",
     [CLOCK_RECOVER] = "recover",
+    [CLOCK_BACKLOG_FIRST] = "backlog_first",
+    [CLOCK_BACKLOG_COMPLETE] = "backlog_complete",
     [CLOCK_ACK] = "ack",
     [CLOCK_ACK_SERVICE] = "ack_service",
     [CLOCK_DELIVERY] = "delivery",
@@ -25,6 +27,11 @@ const char *report_clock_name(enum report_clock clock) {
 const char *report_end_name(enum report_end end) {
   static const char *const names[] = {"time", "count", "capacity", "interruption"};
   return names[end];
+}
+
+uint64_t report_early(const struct report *report) {
+  uint64_t established = report->measure.connections.established, later = report->backlog.returned;
+  return established > later ? established - later : 0;
 }
 
 double report_asked_rate(const struct report *report) {

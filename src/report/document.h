@@ -22,6 +22,8 @@ enum report_clock {
   CLOCK_CONNECT_TLS,
   CLOCK_CONNECT_PROTOCOL,
   CLOCK_RECOVER,
+  CLOCK_BACKLOG_FIRST,
+  CLOCK_BACKLOG_COMPLETE,
   CLOCK_ACK,
   CLOCK_ACK_SERVICE,
   CLOCK_DELIVERY,
@@ -82,6 +84,13 @@ struct report_storm {
 };
 void report_storm_merge(struct report_storm *into, const struct report_storm *from);
 
+/* How the receivers of a backlog run caught up (docs/counters.md, backlog). */
+struct report_backlog {
+  uint64_t returned; /* receivers that were established: they have read to the end of what the server kept */
+  uint64_t complete; /* of them, those that were sent something and got all of it */
+  uint64_t read_ns;  /* from the first receiver's connect to the last message of any; 0: none came */
+};
+
 /* Memory before the first connection and at the end of the measure phase; 0: not known. */
 struct report_memory {
   uint64_t kernel_before_bytes, kernel_held_bytes; /* slab of the whole machine, other programs' included */
@@ -133,7 +142,7 @@ struct report {
   struct report_target target;
   const char *limitations[8]; /* NULL-terminated list of sentences that belong to the figures */
 
-  double setup_s, connect_s, warmup_s, measure_s, grace_s; /* how long each phase really took */
+  double setup_s, connect_s, warmup_s, measure_s, grace_s, catch_up_s; /* how long each phase really took */
   bool interrupted;
   enum report_end ended_by;
   bool has_acks;
@@ -143,6 +152,7 @@ struct report {
   struct report_second *second;           /* owned */
   uint32_t seconds;
   struct report_storm storm;
+  struct report_backlog backlog;
   struct report_memory memory;
   double server_cpu_s; /* of the embedded server, from the start of the measure phase to the end of the grace; 0:
                           unknown */
@@ -163,6 +173,9 @@ struct report {
 };
 
 void report_free(struct report *report);
+
+/* Clients that were established before the traffic: without the receivers of a backlog run. */
+uint64_t report_early(const struct report *report);
 
 /* Publishes a second that the schedule asked for, on average over the measure phase; 0 for closed loops. */
 double report_asked_rate(const struct report *report);

@@ -89,6 +89,14 @@ static void put_rate_or_null(struct json_writer *w, const char *key, double rate
   }
 }
 
+static void put_seconds_or_null(struct json_writer *w, const char *key, double value, bool has_value) {
+  if (has_value) {
+    json_put_double(w, key, value);
+  } else {
+    json_put_null(w, key);
+  }
+}
+
 /* Null: this load model has no such thing. */
 static void write_load(struct json_writer *w, const struct workload *l) {
   bool open = l->load == LOAD_OPEN, rounds = l->load == LOAD_ROUNDS;
@@ -107,11 +115,7 @@ static void write_load(struct json_writer *w, const struct workload *l) {
   json_close_array(w);
   put_uint_or_null(w, "outstanding", l->outstanding, workload_is_closed(l));
   put_uint_or_null(w, "rounds", l->rounds, rounds);
-  if (rounds) {
-    json_put_double(w, "interval_s", seconds(l->interval_ns));
-  } else {
-    json_put_null(w, "interval_s");
-  }
+  put_seconds_or_null(w, "interval_s", seconds(l->interval_ns), rounds);
   put_uint_or_null(w, "publishes", workload_limit(l), workload_limit(l) > 0);
 }
 
@@ -123,6 +127,7 @@ static void write_shape(struct json_writer *w, const struct workload *l) {
   json_put_uint(w, "offline", l->offline);
   put_uint_or_null(w, "groups", l->groups > 1 ? l->groups : 1, groups);
   json_put_bool(w, "shared_groups", groups && l->shared_groups);
+  json_put_bool(w, "backlog", l->backlog);
 }
 
 static void write_workload(struct json_writer *w, const struct workload *l) {
@@ -140,6 +145,7 @@ static void write_workload(struct json_writer *w, const struct workload *l) {
   json_put_double(w, "connect_deadline_s", seconds(l->connect_deadline_ns));
   json_put_double(w, "ack_timeout_s", seconds(l->ack_timeout_ns));
   json_put_double(w, "teardown_deadline_s", seconds(l->teardown_deadline_ns));
+  put_seconds_or_null(w, "catch_up_deadline_s", seconds(l->catch_up_deadline_ns), l->backlog);
   json_put_uint(w, "payload_bytes", l->payload_bytes);
   json_put_uint(w, "connect_concurrency", l->connect_concurrency);
   json_put_uint(w, "setup_concurrency", l->setup_concurrency);
@@ -224,6 +230,7 @@ static void write_phases(struct json_writer *w, const struct report *r) {
   json_put_double(w, "warmup_s", r->warmup_s);
   json_put_double(w, "measure_s", r->measure_s);
   json_put_double(w, "grace_s", r->grace_s);
+  put_seconds_or_null(w, "catch_up_s", r->catch_up_s, r->workload.backlog);
   json_put_bool(w, "interrupted", r->interrupted);
   json_put_text(w, "ended_by", report_end_name(r->ended_by));
   json_close_object(w);
@@ -484,6 +491,20 @@ static void write_storm(struct json_writer *w, const struct report *r) {
   json_close_object(w);
 }
 
+static void write_backlog(struct json_writer *w, const struct report *r) {
+  const struct report_backlog *backlog = &r->backlog;
+  if (!r->workload.backlog) {
+    json_put_null(w, "backlog");
+    return;
+  }
+  json_open_object(w, "backlog");
+  json_put_uint(w, "receivers", r->workload.clients - r->workload.senders);
+  json_put_uint(w, "returned", backlog->returned);
+  json_put_uint(w, "complete", backlog->complete);
+  put_seconds_or_null(w, "read_s", seconds(backlog->read_ns), backlog->read_ns > 0);
+  json_close_object(w);
+}
+
 static void write_memory_growth(
     struct json_writer *w, const char *key, uint64_t before, uint64_t held, uint64_t connections) {
   json_open_object(w, key);
@@ -499,7 +520,7 @@ static void write_memory_growth(
 
 /* Of the measure phase's end against the moment before the first connection. */
 static void write_memory(struct json_writer *w, const struct report *r) {
-  uint64_t connections = r->measure.connections.established;
+  uint64_t connections = report_early(r);
   uint64_t before = 0, held = 0;
   for (uint32_t i = 0; i < r->workers; i++) {
     before += r->worker[i].private_before_bytes;
@@ -573,6 +594,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_warmup(w, report);
   write_series(w, report);
   write_storm(w, report);
+  write_backlog(w, report);
   write_memory(w, report);
   costs_write_json(w, report);
   write_workers(w, report);

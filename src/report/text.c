@@ -36,7 +36,8 @@ static void describe_population(char *out, size_t size, const struct workload *l
     snprintf(out, size, "%" PRIu32 " clients in pairs", l->clients);
     break;
   case TOPOLOGY_STAR:
-    snprintf(out, size, "%" PRIu32 " senders to %" PRIu32 " receivers in turn", l->senders, l->clients - l->senders);
+    snprintf(out, size, "%" PRIu32 " senders to %" PRIu32 " receivers in turn%s", l->senders, l->clients - l->senders,
+        l->backlog ? ", who connect when all is sent" : "");
     break;
   case TOPOLOGY_GROUPS:
     describe_groups(out, size, l);
@@ -124,8 +125,10 @@ static void write_environment(FILE *file, const struct report *r) {
 }
 
 static void write_phases(FILE *file, const struct report *r) {
-  page_text(file, "phases", "set-up %.2f s, connect %.2f s, warm-up %.2f s, measure %.2f s, grace %.2f s%s", r->setup_s,
-      r->connect_s, r->warmup_s, r->measure_s, r->grace_s, r->interrupted ? "; interrupted" : "");
+  char catch_up[40] = "";
+  if (r->workload.backlog) snprintf(catch_up, sizeof catch_up, ", catch-up %.2f s", r->catch_up_s);
+  page_text(file, "phases", "set-up %.2f s, connect %.2f s, warm-up %.2f s, measure %.2f s, grace %.2f s%s%s",
+      r->setup_s, r->connect_s, r->warmup_s, r->measure_s, r->grace_s, catch_up, r->interrupted ? "; interrupted" : "");
 }
 
 static void write_counts(FILE *file, const struct report *r) {
@@ -322,6 +325,18 @@ static void write_storm(FILE *file, const struct report *r) {
   write_codes(file, "failed", &storm->failed, r);
 }
 
+static void write_backlog(FILE *file, const struct report *r) {
+  const struct report_backlog *backlog = &r->backlog;
+  char receivers[32], returned[32], complete[32], read[48] = "nothing came";
+  if (!r->workload.backlog) return;
+  format_count(receivers, r->workload.clients - r->workload.senders);
+  format_count(returned, backlog->returned);
+  format_count(complete, backlog->complete);
+  if (backlog->read_ns > 0) snprintf(read, sizeof read, "read within %.3f s", (double)backlog->read_ns / 1e9);
+  page_text(file, "backlog", "%s of %s receivers came back, %s of them got all that was sent to them: %s", returned,
+      receivers, complete, read);
+}
+
 /* One end's growth for each connection; "" when it is not known. */
 static void describe_growth(char *out, size_t size, const char *what, uint64_t before, uint64_t held, uint64_t count) {
   out[0] = '\0';
@@ -333,7 +348,7 @@ static void describe_growth(char *out, size_t size, const char *what, uint64_t b
 #define MEMORY_CONNECTIONS_MIN 1000
 
 static void write_memory(FILE *file, const struct report *r) {
-  uint64_t connections = r->measure.connections.established, before = 0, held = 0;
+  uint64_t connections = report_early(r), before = 0, held = 0;
   char generator[48], server[48], kernel[64];
   if (connections < MEMORY_CONNECTIONS_MIN) return;
   for (uint32_t i = 0; i < r->workers; i++) {
@@ -427,6 +442,7 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   fputc('\n', file);
   write_errors(file, report);
   write_storm(file, report);
+  write_backlog(file, report);
   write_memory(file, report);
   write_workers(file, report);
   write_limitations(file, report);

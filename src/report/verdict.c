@@ -36,14 +36,21 @@ static uint64_t in_time(uint64_t all, uint64_t late) {
   return all > late ? all - late : 0;
 }
 
+/* A backlog is delivered while its receivers read it, and not while it is sent. */
+static double deliveries_per_second(const struct report *report) {
+  const struct tally *t = &report->measure;
+  if (report->workload.backlog) return per_second(t->deliveries.observed, (double)report->backlog.read_ns / 1e9);
+  return per_second(in_time(t->deliveries.observed, t->deliveries.late), report->measure_s);
+}
+
 static void derive(struct report *report) {
   const struct tally *t = &report->measure;
   uint64_t accepted = report->has_acks ? t->publishes.acked : t->publishes.attempted;
   report->fan_out = accepted ? (double)t->deliveries.observed / (double)accepted : 0;
   report->acks_per_second = per_second(in_time(t->publishes.acked, t->publishes.acked_late), report->measure_s);
-  report->deliveries_per_second = per_second(in_time(t->deliveries.observed, t->deliveries.late), report->measure_s);
+  report->deliveries_per_second = deliveries_per_second(report);
   report->attempts_per_second = per_second(t->publishes.attempted, report->measure_s);
-  report->connections_per_second = per_second(t->connections.established, report->connect_s);
+  report->connections_per_second = per_second(report_early(report), report->connect_s);
 }
 
 /* A phase that ended early has fewer messages, which rates over its true length would hide. */
@@ -70,12 +77,13 @@ static void judge_identities(struct report *report) {
 
 static void judge_connections(struct report *report) {
   const struct tally *t = &report->measure;
-  uint32_t clients = workload_online(&report->workload);
-  if (t->connections.established < clients && !report->workload.allow_partial) {
+  uint32_t clients = workload_early(&report->workload);
+  uint64_t established = report_early(report);
+  if (established < clients && !report->workload.allow_partial) {
     report_blame(report, BLAME_SERVER,
         "only %llu of %u clients were established: mend the cause shown under errors, or accept it with "
         "--allow-partial",
-        (unsigned long long)t->connections.established, clients);
+        (unsigned long long)established, clients);
   }
   uint64_t dropped = codes_total(&t->connections.dropped);
   if (dropped) {
@@ -174,6 +182,15 @@ static void judge_storm(struct report *report) {
   }
 }
 
+static void judge_backlog(struct report *report) {
+  uint32_t receivers = report->workload.clients - report->workload.senders;
+  if (!report->workload.backlog || report->workload.allow_partial || report->backlog.returned >= receivers) return;
+  report_blame(report, BLAME_SERVER,
+      "only %llu of %u receivers came back and read their backlog to its end: see the errors by code, or raise "
+      "--catch-up-timeout",
+      (unsigned long long)report->backlog.returned, receivers);
+}
+
 static void judge_clocks(struct report *report) {
   for (int i = 0; i < REPORT_CLOCKS; i++) {
     const struct histogram *h = report->clock[i];
@@ -195,5 +212,6 @@ void report_judge(struct report *report) {
   judge_generator(report);
   if (report->workload.topology != TOPOLOGY_HOLD) judge_publishes(report);
   judge_storm(report);
+  judge_backlog(report);
   judge_clocks(report);
 }

@@ -18,6 +18,10 @@ uint32_t workload_online(const struct workload *workload) {
   return workload->clients - workload->offline;
 }
 
+uint32_t workload_early(const struct workload *workload) {
+  return workload->backlog ? workload->senders : workload_online(workload);
+}
+
 uint32_t workload_targets(const struct workload *workload) {
   if (workload->topology == TOPOLOGY_STAR && workload->clients > workload->senders) {
     return workload->clients - workload->senders;

@@ -71,6 +71,9 @@ struct workload {
    * most; a random part of it, up to backoff_jitter (0..1), is left out. */
   uint64_t backoff_first_ns, backoff_max_ns;
   double backoff_jitter;
+  /* Of a star: the receivers connect only when all was sent, and read what waits for them. */
+  bool backlog;
+  uint64_t catch_up_deadline_ns; /* length; of a backlog run */
   uint32_t setup_concurrency;
   uint32_t workers; /* 0: one per core */
   uint64_t seed;    /* 0: from the clock, and reported */
@@ -102,6 +105,8 @@ const char *arrivals_name(enum arrivals arrivals);
 double workload_copies(const struct workload *workload);
 /* Clients that connect. */
 uint32_t workload_online(const struct workload *workload);
+/* Of them, those that connect before the traffic: in a backlog run the senders, else all. */
+uint32_t workload_early(const struct workload *workload);
 /* Targets that one sender goes round: receivers of a star, shared groups; else 1. */
 uint32_t workload_targets(const struct workload *workload);
 /* True when answers and not a schedule make publishes fall due. */

@@ -89,4 +89,6 @@ if (muster) {
     const report = output(muster, ["run", ...line.split(" "), ...brief], [0, 3]);
     assert.ok(validate(report), `muster run ${line}: ${explain()}`);
   }
+  const backlog = ["backlog", "--clients", "4", "--rounds", "2", "--quiet", "--json", "-"];
+  check(output(muster, ["run", ...backlog], [0, 3]), "muster run backlog");
 }

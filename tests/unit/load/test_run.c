@@ -95,7 +95,7 @@ static const struct driver test_driver = {
     .title = "test protocol",
     .ack_meaning = "accepted",
     .delivery = "push",
-    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_ECHO,
+    .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_ECHO | CAPABILITY_BACKLOG,
     .payload_form = PAYLOAD_BINARY,
     .payload_min_bytes = PAYLOAD_BINARY_MIN,
     .outstanding_max = 1000,
@@ -120,6 +120,16 @@ struct faults {
   uint32_t hang_up_at;     /* the publish on which its sender's connection is closed */
   uint32_t refuse_returns; /* so many of those who come back are closed first */
   bool refuse_every_return;
+  bool keep;            /* what goes to clients who were never in waits for their hello */
+  uint32_t forget_from; /* of what was kept for client 9, all from this one on; 0: nothing */
+  uint32_t hang_up_on;  /* index + 1: is sent what was kept, and then closed */
+};
+
+#define KEPT_MAX 1024
+
+struct kept {
+  uint32_t recipient;
+  uint8_t payload[PAYLOAD];
 };
 
 struct peer {
@@ -133,13 +143,15 @@ struct peer {
 struct test_server {
   struct loop *loop;
   struct listener listener;
-  struct peer *peer[CLIENTS + 64];
+  struct peer *peer[CLIENTS + 1024]; /* who is refused tries again and again */
   uint32_t peers;
   struct peer *client[CLIENTS];
   bool was_in[CLIENTS];
   uint32_t refused_returns;
   struct faults faults;
   uint32_t measured;
+  struct kept kept[KEPT_MAX];
+  uint32_t kept_count;
 };
 
 static struct test_server *server; /* of the child process */
@@ -211,6 +223,11 @@ static void on_publish(struct peer *peer, const uint8_t *record) {
   for (uint32_t i = 0; i < CLIENTS; i++) {
     bool addressed = recipient == TO_GROUP ? i != peer->index : i == recipient;
     if (addressed) deliver_to(server->client[i], record + 9, measured);
+    if (addressed && faults->keep && !server->was_in[i] && server->kept_count < KEPT_MAX) {
+      struct kept *kept = &server->kept[server->kept_count++];
+      kept->recipient = i;
+      memcpy(kept->payload, record + 9, PAYLOAD);
+    }
   }
   if (measured && hits(faults->foreign)) send_foreign(peer, &payload);
 }
@@ -223,6 +240,16 @@ static void ask_and_read_no_more(struct peer *peer) {
   stream_pause(&peer->stream);
 }
 
+static void send_kept(struct peer *peer) {
+  uint32_t sent = 0;
+  for (uint32_t i = 0; i < server->kept_count; i++) {
+    if (server->kept[i].recipient != peer->index) continue;
+    sent++;
+    if (peer->index == CLIENTS - 1 && server->faults.forget_from > 0 && sent >= server->faults.forget_from) return;
+    send_delivery(peer, server->kept[i].payload);
+  }
+}
+
 static void on_hello(struct peer *peer, const uint8_t *record) {
   memcpy(&peer->index, record + 1, 4);
   if (server->faults.silent) return;
@@ -233,6 +260,11 @@ static void on_hello(struct peer *peer, const uint8_t *record) {
   }
   refused |= server->was_in[peer->index] && server->faults.refuse_every_return;
   if (refused) {
+    stream_close(&peer->stream, false);
+    return;
+  }
+  send_kept(peer);
+  if (server->faults.hang_up_on == peer->index + 1) {
     stream_close(&peer->stream, false);
     return;
   }
@@ -302,7 +334,7 @@ struct trial {
   struct faults faults;
   /* What the progress display does in the measure phase. */
   int interrupt; /* value to set */
-  bool kill_a_worker, stop_the_server, resume_the_server, resume_in_grace;
+  bool kill_a_worker, stop_the_server, resume_the_server, resume_in_grace, stop_in_catch_up;
   uint32_t outstanding_max; /* 0: the driver's */
   volatile int interrupted;
   pid_t server;
@@ -328,6 +360,7 @@ static void on_progress(void *context, const struct run_progress *progress) {
   struct trial *trial = context;
   if (trial->acted && trial->resume_the_server && progress->phase_elapsed_s > 0.6) kill(trial->server, SIGCONT);
   if (trial->acted && trial->resume_in_grace && progress->phase == RUN_GRACE) kill(trial->server, SIGCONT);
+  if (trial->stop_in_catch_up && progress->phase == RUN_CATCH_UP) kill(trial->server, SIGSTOP);
   if (trial->acted || progress->phase != RUN_MEASURE || progress->phase_elapsed_s < 0.3) return;
   trial->acted = true;
   trial->interrupted = trial->interrupt;
@@ -867,6 +900,113 @@ static void test_absent_receivers_expect_nothing(void **state) {
   end(trial);
 }
 
+/* 3 senders to 7 receivers who come when all was sent; 500 publishes, so that the receivers get 71 or 72 each. */
+static struct trial *backlog_of(void) {
+  struct trial *trial = trial_of(TOPOLOGY_STAR);
+  trial->faults.keep = true;
+  trial->workload.backlog = true;
+  trial->workload.warmup_ns = 0;
+  trial->workload.grace_ns = 300 * NS_PER_MS;
+  trial->workload.catch_up_deadline_ns = 2 * NS_PER_SEC;
+  return trial;
+}
+
+/* What a sender's message `slot` goes to, in a star of 3 and 7. */
+static uint64_t sent_to(uint32_t receiver) {
+  uint64_t count = 0;
+  for (uint32_t slot = 0; slot < 500; slot++)
+    count += (slot % 3 + slot / 3) % 7 == receiver;
+  return count;
+}
+
+static void test_a_backlog_waits_for_its_receivers(void **state) {
+  (void)state;
+  struct trial *trial = backlog_of();
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report *report = &trial->report;
+  const struct tally *measure = &report->measure;
+  assert_int_equal(measure->connections.established, CLIENTS);
+  assert_int_equal(measure->publishes.acked, 500);
+  assert_int_equal(measure->deliveries.expected, 500);
+  assert_int_equal(measure->deliveries.observed, 500);
+  assert_int_equal(measure->deliveries.lost + measure->deliveries.duplicate + measure->deliveries.reordered, 0);
+  assert_int_equal(measure->deliveries.unexpected + measure->deliveries.late, 0);
+  assert_int_equal(report->backlog.returned, 7);
+  assert_int_equal(report->backlog.complete, 7);
+  assert_int_equal(report->clock[CLOCK_BACKLOG_FIRST]->count, 7);
+  assert_int_equal(report->clock[CLOCK_BACKLOG_COMPLETE]->count, 7);
+  assert_true(report->clock[CLOCK_BACKLOG_FIRST]->min_ns > 0);
+  assert_true(report->clock[CLOCK_BACKLOG_COMPLETE]->max_ns >= report->clock[CLOCK_BACKLOG_FIRST]->max_ns);
+  assert_true(report->backlog.read_ns >= (uint64_t)report->clock[CLOCK_BACKLOG_COMPLETE]->max_ns);
+  assert_int_equal(report->clock[CLOCK_CONNECT]->count, 3); /* of the senders */
+  assert_null(report->clock[CLOCK_DELIVERY]);
+  assert_true(report->grace_s < 2); /* nobody waits in it for what cannot come yet */
+  end(trial);
+}
+
+static void test_a_backlog_with_a_hole_is_not_complete(void **state) {
+  (void)state;
+  struct trial *trial = backlog_of();
+  trial->faults.forget_from = 11;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->deliveries.expected, 500);
+  assert_int_equal(measure->deliveries.lost, sent_to(6) - 10);
+  assert_int_equal(trial->report.backlog.returned, 7);
+  assert_int_equal(trial->report.backlog.complete, 6);
+  assert_int_equal(trial->report.clock[CLOCK_BACKLOG_FIRST]->count, 7);
+  assert_int_equal(trial->report.clock[CLOCK_BACKLOG_COMPLETE]->count, 6);
+  end(trial);
+}
+
+static void test_a_receiver_who_is_not_let_in_loses_its_backlog(void **state) {
+  (void)state;
+  struct trial *trial = backlog_of();
+  trial->faults.refuse_client = 5;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->connections.attempted, CLIENTS);
+  assert_int_equal(codes_count(&measure->connections.failed, CAUSE_CLOSED_EARLY), 1);
+  assert_int_equal(measure->deliveries.expected, 500);
+  assert_int_equal(measure->deliveries.lost, sent_to(2));
+  assert_int_equal(trial->report.backlog.returned, 6);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  assert_non_null(strstr(trial->report.reason[0], "6 of 7 receivers"));
+  end(trial);
+}
+
+/* It had everything, but the server never said that this was the end. */
+static void test_a_receiver_who_is_closed_while_it_reads(void **state) {
+  (void)state;
+  struct trial *trial = backlog_of();
+  trial->faults.hang_up_on = 4 + 1;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(codes_total(&measure->connections.failed), 1);
+  assert_int_equal(measure->deliveries.observed + measure->deliveries.lost, 500);
+  assert_int_equal(trial->report.backlog.returned, 6);
+  assert_int_equal(trial->report.backlog.complete, 6);
+  end(trial);
+}
+
+/* Nobody is let in any more: all is lost, and the run ends at the catch-up's deadline at the latest. */
+static void test_a_server_that_hangs_before_the_catch_up(void **state) {
+  (void)state;
+  struct trial *trial = backlog_of();
+  trial->workload.catch_up_deadline_ns = 500 * NS_PER_MS;
+  trial->stop_in_catch_up = true;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->publishes.acked, 500);
+  assert_int_equal(codes_count(&measure->connections.failed, CAUSE_CONNECT_TIMEOUT), 7);
+  assert_int_equal(measure->deliveries.expected, 500);
+  assert_int_equal(measure->deliveries.lost, 500);
+  assert_int_equal(trial->report.backlog.returned, 0);
+  assert_int_equal(trial->report.clock[CLOCK_BACKLOG_FIRST]->count, 0);
+  end(trial);
+}
+
 static struct trial *storm_of(enum topology_kind topology) {
   struct trial *trial = trial_of(topology);
   trial->workload.storm = true;
@@ -991,6 +1131,11 @@ int main(void) {
       cmocka_unit_test(test_given_up_run_ends),
       cmocka_unit_test(test_dead_worker_is_reported),
       cmocka_unit_test(test_seconds_add_up),
+      cmocka_unit_test(test_a_backlog_waits_for_its_receivers),
+      cmocka_unit_test(test_a_backlog_with_a_hole_is_not_complete),
+      cmocka_unit_test(test_a_receiver_who_is_not_let_in_loses_its_backlog),
+      cmocka_unit_test(test_a_receiver_who_is_closed_while_it_reads),
+      cmocka_unit_test(test_a_server_that_hangs_before_the_catch_up),
       cmocka_unit_test(test_storm_brings_everybody_back),
       cmocka_unit_test(test_refused_returns_are_tried_again),
       cmocka_unit_test(test_nobody_returns),
