@@ -45,7 +45,7 @@ export const faults = (report) => report.verdict.reasons.filter((reason) => !NOI
 // Nothing may be amiss: every publish answered (or, with acks false, none), every delivery there, once, in order.
 export function assertWhole({ report, text }, { acks = true, fanOut } = {}) {
   assert.ok(report, text);
-  assert.deepEqual(faults(report), []);
+  assert.deepEqual(faults(report), [], text);
   const { connections, publishes, deliveries } = report;
   assert.equal(connections.established, connections.attempted);
   assert.ok(publishes.attempted > 0);
@@ -55,6 +55,7 @@ export function assertWhole({ report, text }, { acks = true, fanOut } = {}) {
   assert.deepEqual(
     { observed, lost, duplicate, reordered, corrupt, unexpected },
     { observed: deliveries.expected, lost: 0, duplicate: 0, reordered: 0, corrupt: 0, unexpected: 0 },
+    text,
   );
 }
 
