@@ -1,6 +1,8 @@
 /* The JuggleIM driver against a musterd in the same process, for what needs both sides: a chatroom, and a backlog that
  * gathered while the recipient was offline. */
 #include "driver/driver.h"
+#include "load/check.h"
+#include "server/core_state.h"
 #include "support/test_client.h"
 
 enum { CLIENTS = 20, BACKLOG = 450, ROOM_MESSAGES = 50, SEQUENCES = 512 };
@@ -188,6 +190,13 @@ static void every_member_gets_what_is_said_in_the_room(void **state) {
 
 /* ---- A backlog ---- */
 
+static void muster_knows_what_musterd_keeps(void **state) {
+  (void)state;
+  assert_int_equal(EMBEDDED_BACKLOG_MESSAGES, INBOX_ENTRIES);
+  assert_int_equal(EMBEDDED_BACKLOG_MESSAGES_IN_ALL, INBOX_ENTRIES_IN_ALL);
+  assert_int_equal(EMBEDDED_BACKLOG_NS, OFFLINE_WINDOW_MS * NS_PER_MS);
+}
+
 static bool backlog_is_acked(void) {
   return peers[0]->acked + peers[0]->refused == BACKLOG;
 }
@@ -215,6 +224,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(every_member_gets_what_is_said_in_the_room, stop),
       cmocka_unit_test_teardown(a_backlog_is_read_to_its_end, stop),
+      cmocka_unit_test(muster_knows_what_musterd_keeps),
   };
   return cmocka_run_group_tests_name("driver_and_server", tests, NULL, NULL);
 }

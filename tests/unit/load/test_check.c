@@ -178,6 +178,72 @@ static void test_idle_client_keeps_to_its_budget(void **state) {
   assert_true(client_stride(&driver_juggle) <= 512);
 }
 
+static struct workload backlog(void) {
+  struct workload workload = valid();
+  workload.target = NULL;
+  workload.topology = TOPOLOGY_STAR;
+  workload.backlog = true;
+  workload.catch_up_deadline_ns = 60 * NS_PER_SEC;
+  return workload;
+}
+
+static void test_backlog(void **state) {
+  (void)state;
+  struct workload workload = backlog();
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload.warmup_ns = 1;
+  refuse(&workload, "--warmup");
+  workload = backlog();
+  workload.catch_up_deadline_ns = 0;
+  refuse(&workload, "--catch-up-timeout");
+  workload.catch_up_deadline_ns = 4 * 3600 * NS_PER_SEC;
+  refuse(&workload, "4 hours");
+  workload = backlog();
+  workload.topology = TOPOLOGY_RING;
+  refuse(&workload, "star");
+  workload = backlog();
+  workload.offline = 1;
+  refuse(&workload, "all come back");
+  workload = backlog();
+  struct driver forgetful = driver_juggle;
+  struct err err = {0};
+  forgetful.capabilities &= ~(unsigned)CAPABILITY_BACKLOG;
+  assert_int_equal(run_check(&workload, &forgetful, &err), STATUS_USAGE);
+  assert_non_null(strstr(err.text, "never connected"));
+}
+
+/* What the embedded server would forget is no loss worth measuring. */
+static void test_backlog_that_the_embedded_server_cannot_keep(void **state) {
+  (void)state;
+  struct workload workload = backlog();
+  workload.clients = 3; /* 2 senders, 1 receiver */
+  workload.duration_ns = 3600 * NS_PER_SEC;
+  workload.rate_per_sec = 1000;
+  workload.publishes = 65536;
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload.publishes = 65537;
+  refuse(&workload, "65537 messages to each receiver");
+  workload.target = "ws://127.0.0.1:9003"; /* what another server keeps is not known */
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+
+  workload = backlog();
+  workload.duration_ns = 537 * NS_PER_SEC; /* and 3 s of grace, and a minute to catch up */
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload.duration_ns++;
+  refuse(&workload, "10 minutes");
+  workload.publishes = 1000; /* 5 s */
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+
+  workload = backlog(); /* 2,048 rings of 32,770 messages take room for 65,536 each */
+  workload.clients = 2050;
+  workload.load = LOAD_ROUNDS;
+  workload.outstanding = 1;
+  workload.rounds = 16385;
+  refuse(&workload, "in all");
+  workload.rounds = 1000;
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+}
+
 static void test_bad_url(void **state) {
   (void)state;
   struct workload workload = valid();
@@ -199,6 +265,8 @@ int main(void) {
       cmocka_unit_test(test_embedded_rate_limit),
       cmocka_unit_test(test_memory),
       cmocka_unit_test(test_idle_client_keeps_to_its_budget),
+      cmocka_unit_test(test_backlog),
+      cmocka_unit_test(test_backlog_that_the_embedded_server_cannot_keep),
       cmocka_unit_test(test_bad_url),
   };
   return cmocka_run_group_tests_name("check", tests, NULL, NULL);
