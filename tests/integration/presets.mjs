@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { muster, run, scratch } from './lib.mjs';
 
 const small = {
+  'backlog-1000': ['--scale', '0.05'],
   'c1000k': ['--scale', '0.0005'],
   'chatroom-1000': ['--senders', '5', '--rounds', '10', '--interval', '100ms'],
   'chatroom-2000': ['--clients', '600', '--senders', '5', '--rounds', '10', '--interval', '100ms'],
