@@ -80,13 +80,13 @@ struct option {
 static const struct option options[] = {
     {"scale", "X", "multiply what the scenario marks as scalable [1]", AT(scale), 0, 1000, KIND_SCALE, GROUP_SCENARIO},
 
-    {"driver", "NAME", "protocol [juggle; for broadcast and echo shootout-json; with --target by its scheme]",
-        AT(driver), 0, 0, KIND_DRIVER, GROUP_SCENARIO},
+    {"driver", "NAME", "protocol [juggle or shootout-json by the workload; --target's scheme]", AT(driver), 0, 0,
+        KIND_DRIVER, GROUP_SCENARIO},
 
-    {"clients", "N", "clients; in a group run the members, in a backlog run the receivers [50]", AT(workload.clients),
-        1, CLIENTS_MAX, KIND_COUNT, GROUP_POPULATION},
-    {"senders", "N", "star, backlog: clients that only send [10]; room, broadcast: how many of all send [2]",
-        AT(senders), 1, CLIENTS_MAX, KIND_COUNT, GROUP_POPULATION},
+    {"clients", "N", "clients; group: its members, backlog: the receivers [50]", AT(workload.clients), 1, CLIENTS_MAX,
+        KIND_COUNT, GROUP_POPULATION},
+    {"senders", "N", "star, backlog: clients besides [10]; room, broadcast: of all [2]", AT(senders), 1, CLIENTS_MAX,
+        KIND_COUNT, GROUP_POPULATION},
     {"receivers", "N", "star: clients that only listen [40]", AT(receivers), 1, CLIENTS_MAX, KIND_COUNT,
         GROUP_POPULATION},
     {"receivers-online", "N", "star, group: listeners that connect; the others stay offline [all]",
@@ -144,6 +144,8 @@ static const struct option options[] = {
     {"ca-file", "FILE", "certificates to trust besides the system's", AT(workload.tls_ca_file), 0, 0, KIND_TEXT,
         GROUP_TARGET},
 
+    {"origin", "URL", "Origin header of WebSocket upgrades [the target]", AT(workload.origin), 0, 0, KIND_TEXT,
+        GROUP_TARGET},
     {"user", "NAME", "log in as; the password only from $MUSTER_PASSWORD", AT(workload.user), 0, 0, KIND_TEXT,
         GROUP_TARGET},
     {"cert", "FILE", "certificate that the clients show (PEM)", AT(workload.tls_certificate_file), 0, 0, KIND_TEXT,
@@ -173,18 +175,18 @@ static const struct option options[] = {
         GROUP_OBJECTIVES},
 
     {"workers", "N", "generator processes [one per core]", AT(workload.workers), 1, 1024, KIND_COUNT, GROUP_LIMITS},
-    {"connect-concurrency", "N", "connections in progress at once [20; hold: 256, 1024 from 10,000 clients on]",
+    {"connect-concurrency", "N", "connections in progress at once [20; hold: 256 or 1024]",
         AT(workload.connect_concurrency), 1, 65536, KIND_COUNT, GROUP_LIMITS},
     {"connect-rate", "N", "connections begun per second [as many as --connect-concurrency lets]",
         AT(workload.connect_per_sec), 0, 100000000, KIND_RATE, GROUP_LIMITS},
-    {"keep-alive", "TIME", "between two keep-alives of a client [10s; hold: 30s above 50,000 clients]",
-        AT(workload.keep_alive_ns), 1, HOUR_NS, KIND_DURATION, GROUP_POPULATION},
+    {"keep-alive", "TIME", "between two keep-alives of a client [10s; above 50,000: 30s]", AT(workload.keep_alive_ns),
+        1, HOUR_NS, KIND_DURATION, GROUP_POPULATION},
     {"local-addr", "ADDRESS,...", "connect from these, as 127.0.0.1-127.0.0.20 or 10.1.0.0/28",
         AT(workload.local_addresses), 0, 0, KIND_TEXT, GROUP_LIMITS},
-    {"storm-at", "TIME", "storm: when in the measure phase all lose their connection [a third of it]",
-        AT(workload.storm_at_ns), 1, 4 * HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
-    {"backoff", "TIME", "storm: wait before the first attempt to return; doubles with each [100ms]",
-        AT(workload.backoff_first_ns), 1, HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
+    {"storm-at", "TIME", "storm: when all lose their connection [a third of --duration]", AT(workload.storm_at_ns), 1,
+        4 * HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
+    {"backoff", "TIME", "storm: wait before the first return, doubled by each [100ms]", AT(workload.backoff_first_ns),
+        1, HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
     {"backoff-max", "TIME", "storm: wait no longer than this [5s]", AT(workload.backoff_max_ns), 1, HOUR_NS,
         KIND_DURATION, GROUP_ARRIVALS},
     {"backoff-jitter", "PERCENT", "storm: leave up to so much of each wait out, at random [50]",
@@ -195,7 +197,7 @@ static const struct option options[] = {
         KIND_DURATION, GROUP_LIMITS},
     {"connect-timeout", "TIME", "all clients are connected by then, or count as failed [30s]",
         AT(workload.connect_deadline_ns), 1, HOUR_NS, KIND_DURATION, GROUP_LIMITS},
-    {"catch-up-timeout", "TIME", "backlog: the receivers have connected and read by then, or count as failed [60s]",
+    {"catch-up-timeout", "TIME", "backlog: who has not connected and read by then failed [60s]",
         AT(workload.catch_up_deadline_ns), 1, HOUR_NS, KIND_DURATION, GROUP_LIMITS},
     {"ack-timeout", "TIME", "a publish without an answer has timed out [10s]", AT(workload.ack_timeout_ns), 1, HOUR_NS,
         KIND_DURATION, GROUP_LIMITS},
@@ -206,8 +208,8 @@ static const struct option options[] = {
     {"json", "PATH|-", "as --output; '-' prints JSON instead of text and saves nothing", AT(json), 0, 0, KIND_TEXT,
         GROUP_OUTPUT},
     {"hlog", "FILE", "HdrHistogram log of every clock, a new file", AT(hlog), 0, 0, KIND_TEXT, GROUP_OUTPUT},
-    {"send-cost", "TIME", "server CPU of a publish by single-send's report (send_ns): shows notify + pull",
-        AT(workload.send_cost_ns), 1, NS_PER_SEC, KIND_DURATION, GROUP_LABELS},
+    {"send-cost", "TIME", "send_ns of a single-send report: tells notify + pull apart", AT(workload.send_cost_ns), 1,
+        NS_PER_SEC, KIND_DURATION, GROUP_LABELS},
     {"environment", "TEXT", "label: what the machine cannot tell of itself", AT(workload.environment_label), 0, 0,
         KIND_TEXT, GROUP_LABELS},
     {"database", "TEXT", "label: the server's database and its settings", AT(workload.database_label), 0, 0, KIND_TEXT,
@@ -765,6 +767,6 @@ void run_arguments_help(FILE *file) {
         "value are accepted too; switches take =true or =false. Ctrl-C ends the phase and still reports,\n"
         "a second one ends everything at once.\n"
         "\nExit codes: 0 valid, 1 an objective (--slo) is broken, 2 usage, 3 invalid run or a report that could\n"
-        "not be written, 4 target unreachable or refusing, 130 interrupted before there was anything to report.\n",
+        "not be written, 4 target unreachable or refusing, 130 interrupted before there was a report.\n",
       file);
 }

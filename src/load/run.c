@@ -627,6 +627,7 @@ static void fill_settings(struct run *run) {
       .obfuscate = workload->obfuscate,
       .tls_verify = !workload->tls_insecure,
       .tls_ca_file = workload->tls_ca_file,
+      .origin = workload->origin,
       .tls_certificate_file = workload->tls_certificate_file,
       .tls_key_file = workload->tls_key_file,
       .user = workload->user,

@@ -161,6 +161,7 @@ static void write_workload(struct json_writer *w, const struct workload *l) {
   json_put_bool(w, "allow_partial", l->allow_partial);
   json_put_bool(w, "tls_insecure", l->tls_insecure);
   json_put_text(w, "tls_ca_file", l->tls_ca_file);
+  json_put_text(w, "origin", l->origin);
   json_put_text(w, "target", l->target);
   json_put_text(w, "api_url", l->api_url);
   json_put_text(w, "navigator_url", l->navigator_url);

@@ -81,6 +81,7 @@ struct workload {
   bool allow_non_loopback, allow_partial;
   bool tls_insecure; /* accept any certificate */
   const char *tls_ca_file;
+  const char *origin; /* Origin header of WebSocket upgrades; NULL: the target */
   const char *tls_certificate_file, *tls_key_file; /* of the clients; NULL: none */
   const char *user;                                /* whom all clients log in as; NULL: nobody */
   /* Of MQTT; 0 and NULL: the driver's defaults. */
