@@ -513,7 +513,24 @@ static enum status prepare(struct store *store, enum statement first, enum state
   return STATUS_OK;
 }
 
+/* Application secrets lie inside: the owner's alone, whatever the folder allows. The WAL takes the same mode. */
+static void make_file(const char *path) {
+  int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd >= 0) close(fd); /* otherwise SQLite says what is wrong */
+}
+
+/* SQLite answers with the mode that it could set, and a file system may not allow WAL. */
+static enum status check_journal(struct store *store, struct err *err) {
+  sqlite3_stmt *row = NULL;
+  bool is_wal = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode", -1, &row, NULL) == SQLITE_OK &&
+                sqlite3_step(row) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(row, 0), "wal") == 0;
+  sqlite3_finalize(row);
+  if (is_wal) return STATUS_OK;
+  return err_set(err, STATUS_IO, "%s cannot keep a write-ahead log: put the data folder on a local disk", store->path);
+}
+
 static enum status open_database(struct store *store, bool durable, struct err *err) {
+  make_file(store->path);
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK)
     return err_set(err, STATUS_IO, "cannot open %s: %s%s", store->path,
@@ -522,6 +539,7 @@ static enum status open_database(struct store *store, bool durable, struct err *
       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4000;"
       " PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY; BEGIN IMMEDIATE; COMMIT;",
       err);
+  if (status == STATUS_OK) status = check_journal(store, err);
   if (status != STATUS_OK) return status;
   status = execute(store, durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL", err);
   if (status != STATUS_OK) return status;
