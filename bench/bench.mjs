@@ -92,7 +92,7 @@ async function throughput() {
 
 // The slope of memory over connections, so that what a process has anyway does not count.
 async function idleMemory() {
-  const sizes = [1000, 9000];
+  const sizes = [5000, 15000]; // both beyond where pools of buffers stop growing
   const seen = [];
   for (const clients of sizes) {
     const server = await startMusterd(['--no-rate-limits']);
