@@ -4,6 +4,7 @@
  *
  *   bench_bare ring CONNECTIONS SECONDS    each message: ack to its sender, delivery to the next connection, which
  *                                          acks it; one message of each connection is outstanding
+ *   bench_bare echo CONNECTIONS SECONDS    each message comes back to its sender; one of each connection is outstanding
  *   bench_bare fanout CONNECTIONS SECONDS  connection 0 publishes, every other one gets and acks a delivery; two
  *                                          publishes are outstanding
  * Frames of one turn to one connection leave in one send, as muster's do. Prints acks/s, deliveries/s and the CPU
@@ -26,10 +27,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Bytes on the wire of the four JuggleIM frames at --payload-bytes 256. */
-enum { PUBLISH_BYTES = 348, ACK_BYTES = 62, DELIVERY_BYTES = 470, DELIVERY_ACK_BYTES = 14 };
-enum { KIND_PUBLISH, KIND_ACK, KIND_DELIVERY, KIND_DELIVERY_ACK };
-static const uint16_t frame_bytes[] = {PUBLISH_BYTES, ACK_BYTES, DELIVERY_BYTES, DELIVERY_ACK_BYTES};
+/* Bytes on the wire of the four JuggleIM frames at --payload-bytes 256, and of shootout's binary echo. */
+enum { PUBLISH_BYTES = 348, ACK_BYTES = 62, DELIVERY_BYTES = 470, DELIVERY_ACK_BYTES = 14, ECHO_BYTES = 277 };
+enum { KIND_PUBLISH, KIND_ACK, KIND_DELIVERY, KIND_DELIVERY_ACK, KIND_ECHO };
+static const uint16_t frame_bytes[] = {PUBLISH_BYTES, ACK_BYTES, DELIVERY_BYTES, DELIVERY_ACK_BYTES, ECHO_BYTES};
 
 enum { CONNECTIONS_MAX = 15000, READ_BYTES = 65536, EVENTS = 128 };
 
@@ -95,6 +96,11 @@ static void flush(struct end *end) {
 }
 
 static void on_frame(struct end *end, uint32_t from, uint8_t kind) {
+  if (kind == KIND_ECHO) {
+    if (!end->is_server) end->deliveries++;
+    put(end, from, KIND_ECHO);
+    return;
+  }
   if (end->is_server) {
     if (kind != KIND_PUBLISH) return;
     put(end, from, KIND_ACK);
@@ -169,8 +175,8 @@ int main(int argc, char **argv) {
   long count = argc == 4 ? strtol(argv[2], NULL, 10) : 0;
   long seconds = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
   if (count < 2 || count > CONNECTIONS_MAX || seconds < 1 || seconds > 60 ||
-      (strcmp(argv[1], "ring") != 0 && strcmp(argv[1], "fanout") != 0)) {
-    fprintf(stderr, "usage: bench_bare ring|fanout CONNECTIONS(2..%d) SECONDS(1..60)\n", CONNECTIONS_MAX);
+      (strcmp(argv[1], "ring") != 0 && strcmp(argv[1], "echo") != 0 && strcmp(argv[1], "fanout") != 0)) {
+    fprintf(stderr, "usage: bench_bare ring|echo|fanout CONNECTIONS(2..%d) SECONDS(1..60)\n", CONNECTIONS_MAX);
     return 2;
   }
   struct end end = {.is_fan_out = argv[1][0] == 'f', .count = (uint32_t)count};
@@ -209,8 +215,9 @@ int main(int argc, char **argv) {
     put(&end, 0, KIND_PUBLISH);
     put(&end, 0, KIND_PUBLISH);
   } else {
+    uint8_t kind = argv[1][0] == 'e' ? KIND_ECHO : KIND_PUBLISH;
     for (uint32_t i = 0; i < end.count; i++)
-      put(&end, i, KIND_PUBLISH);
+      put(&end, i, kind);
   }
   while (clock_now_ns() - start < (uint64_t)seconds * NS_PER_SEC)
     turn(&end, end.dirty_count ? 0 : 100);
