@@ -51,7 +51,7 @@ export async function startMusterd(args = [], { data = join(scratch, `data-${chi
   const server = await start(
     join(build, 'musterd'),
     [...ports, '--data', data, '--app-key', appKey, ...args],
-    /ready: ws (\S+) api (\S+)/,
+    /ready: wss? (\S+) api (\S+)/,
     { env: { MUSTERD_APP_SECRET: secret } },
   );
   server.ws = server.ready[1];
