@@ -13,11 +13,10 @@
  * A chatroom has a cursor of its own, which begins at the time of the join's answer, and pulls of its own (c_sync_msgs)
  * that go beside those of the inbox. */
 #include "driver/juggle_internal.h"
+#include "driver/ws_client.h"
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "net/http.h"
-#include "net/ws.h"
 #include "wire/juggle.h"
 #include "wire/pb.h"
 
@@ -37,9 +36,8 @@
 #define MESSAGE_MIN_LIMIT (1024 * 1024)
 #define SYNC_PAGE 200
 #define DOWN_MSG_OVERHEAD 4096 /* profiles, ids and settings around a content */
-#define UPGRADE_KEY_BYTES 25
 
-enum step { STEP_UPGRADE, STEP_LOGIN, STEP_FIRST_SYNC, STEP_JOIN, STEP_READY };
+enum step { STEP_LOGIN, STEP_FIRST_SYNC, STEP_JOIN, STEP_READY };
 
 struct outstanding {
   uint32_t token;
@@ -47,12 +45,11 @@ struct outstanding {
 };
 
 struct juggle_client {
-  struct ws ws;
+  struct ws_client ws;
   struct juggle_key key;
   struct outstanding first[INLINE_OUTSTANDING]; /* enough at a low rate: no allocation */
   struct outstanding *table;                    /* owned; open addressing by index; only while it holds something */
   uint32_t table_size, table_used;
-  uint32_t mask_state;
   int64_t cursor_ms;
   int64_t sync_from_ms;    /* of the pull that is under way or was the last */
   int64_t pushed_until_ms; /* highest push that came while a pull was under way */
@@ -66,7 +63,6 @@ struct juggle_client {
   bool sync_under_way, sync_again, sync_first_page;
   bool room_under_way, room_again; /* a join or a pull awaits its answer; another is due */
   bool returned;                   /* was connected before: its cursors stand */
-  char upgrade_key[UPGRADE_KEY_BYTES];
 };
 
 static_assert(sizeof(struct client) + sizeof(struct juggle_client) <= 352, "leaves 160 bytes for the load room");
@@ -190,50 +186,24 @@ static uint16_t next_index(struct juggle_client *state) {
 /* --- writing --- */
 
 struct frame {
-  uint8_t *message, *body;
-  size_t message_len, body_len, total;
-  uint8_t mask[4];
+  struct ws_frame whole;
+  uint8_t *body;
+  size_t body_len;
 };
-
-static void next_mask(struct juggle_client *state, uint8_t mask[4]) {
-  uint32_t x = state->mask_state;
-  x ^= x << 13;
-  x ^= x >> 17;
-  x ^= x << 5;
-  state->mask_state = x;
-  memcpy(mask, &x, 4);
-}
 
 /* Reserves a whole frame and writes everything up to the body, which the caller then fills with body_len bytes. */
 static bool frame_begin(struct client *client, int32_t cmd, int32_t qos, size_t body_len, struct frame *frame) {
-  struct juggle_client *state = state_of(client);
   bool obfuscated = client->run->settings.obfuscate;
-  size_t head_len = juggle_envelope_head_size(cmd, qos, body_len, obfuscated);
-  size_t message_len = head_len + body_len;
-  size_t ws_len = ws_header_size(message_len, true);
-  uint8_t *at = stream_reserve(&client->stream, ws_len + message_len);
-  if (!at) return false;
-  next_mask(state, frame->mask);
-  ws_write_header(at, WS_BINARY, message_len, frame->mask);
-  frame->message = at + ws_len;
-  frame->message_len = message_len;
-  frame->body = juggle_write_envelope_head(frame->message, cmd, qos, body_len, obfuscated);
+  size_t len = juggle_envelope_head_size(cmd, qos, body_len, obfuscated) + body_len;
+  if (!ws_frame_begin(&state_of(client)->ws, client, WS_BINARY, len, &frame->whole)) return false;
+  frame->body = juggle_write_envelope_head(frame->whole.message, cmd, qos, body_len, obfuscated);
   frame->body_len = body_len;
-  frame->total = ws_len + message_len;
   return true;
 }
 
 static void frame_end(struct client *client, const struct frame *frame) {
   if (client->run->settings.obfuscate) juggle_xor(frame->body, frame->body_len, &state_of(client)->key);
-  ws_mask(frame->message, frame->message_len, frame->mask, 0);
-  stream_commit(&client->stream, frame->total);
-  client->run->bytes_sent += frame->total;
-}
-
-static bool write_raw(struct client *client, const void *data, size_t len) {
-  if (!stream_write(&client->stream, data, len)) return false;
-  client->run->bytes_sent += len;
-  return true;
+  ws_frame_end(client, &frame->whole);
 }
 
 static bool write_ping(struct client *client) {
@@ -686,22 +656,8 @@ static bool on_frame(struct client *client, uint8_t *data, size_t len) {
 static bool on_event(struct client *client, const struct ws_event *event) {
   struct juggle_client *state = state_of(client);
   state->pings_unanswered = 0;
-  switch (event->kind) {
-  case WS_EVENT_MESSAGE:
-    return on_frame(client, event->data, event->len);
-  case WS_EVENT_PING: {
-    uint8_t mask[4], pong[131];
-    next_mask(state, mask);
-    size_t len = ws_write_control(pong, WS_PONG, event->data, event->len, mask);
-    return check_written(client, write_raw(client, pong, len));
-  }
-  case WS_EVENT_CLOSE:
-    return fail(client, state->step == STEP_READY ? CAUSE_CLOSED_BY_PEER : CAUSE_CLOSED_EARLY);
-  case WS_EVENT_ERROR:
-    return fail(client, CAUSE_PROTOCOL);
-  default:
-    return true;
-  }
+  if (event->kind == WS_EVENT_MESSAGE) return on_frame(client, event->data, event->len);
+  return ws_client_control(&state->ws, client, event, state->step == STEP_READY);
 }
 
 static uint32_t message_limit(const struct driver_settings *settings) {
@@ -710,56 +666,21 @@ static uint32_t message_limit(const struct driver_settings *settings) {
   return page > INT32_MAX ? INT32_MAX : (uint32_t)page;
 }
 
-/* Reads the answer to the upgrade and logs in; *used stays 0 while more bytes are needed. */
-static bool on_upgrade(struct client *client, const uint8_t *data, size_t len, size_t *used) {
-  struct juggle_client *state = state_of(client);
-  struct http_head head;
-  switch (http_read_response(data, len, &head, used, NULL)) {
-  case HTTP_PARTIAL:
-    *used = 0;
-    return len < HTTP_HEAD_MAX || fail(client, CAUSE_UPGRADE);
-  case HTTP_BAD:
-    return fail(client, CAUSE_UPGRADE);
-  default:
-    break;
-  }
-  if (ws_check_response(&head, state->upgrade_key, NULL) != STATUS_OK) return fail(client, CAUSE_UPGRADE);
-  ws_init(&state->ws, WS_CLIENT, message_limit(&client->run->settings));
-  state->step = STEP_LOGIN;
+static bool on_upgraded(struct client *client, struct view subprotocol) {
+  (void)subprotocol;
   return check_written(client, write_connect(client));
 }
 
 static size_t juggle_received(struct client *client, uint8_t *data, size_t len) {
-  struct juggle_client *state = state_of(client);
-  size_t used = 0;
-  if (state->step == STEP_UPGRADE) {
-    if (!on_upgrade(client, data, len, &used)) return 0;
-    if (state->step == STEP_UPGRADE) return 0;
-  }
-  while (used < len) {
-    struct ws_event event;
-    size_t read = ws_read(&state->ws, data + used, len - used, &event);
-    used += read;
-    if (event.kind == WS_EVENT_NONE) {
-      if (read == 0) break;
-      continue;
-    }
-    if (!on_event(client, &event)) return 0;
-  }
-  return used;
+  static const struct ws_client_ops ops = {message_limit, on_upgraded, on_event};
+  return ws_client_received(&state_of(client)->ws, client, &ops, data, len);
 }
 
 static void juggle_opened(struct client *client) {
   struct juggle_client *state = state_of(client);
-  const struct url *url = &client->run->settings.url;
-  char request[2048];
-  ws_make_key(state->upgrade_key);
+  const char *path = client->run->settings.url.path;
   random_bytes(&state->key, sizeof(state->key));
-  random_bytes(&state->mask_state, sizeof(state->mask_state));
-  state->mask_state |= 1; /* xorshift must not start at 0 */
-  size_t len = ws_write_request(request, sizeof(request), client->run->server_name, url->port,
-      url->path[0] && strcmp(url->path, "/") != 0 ? url->path : "/im", state->upgrade_key, NULL);
-  if (len == 0 || !write_raw(client, request, len)) fail(client, CAUSE_UPGRADE);
+  ws_client_open(&state->ws, client, path[0] && strcmp(path, "/") != 0 ? path : "/im", NULL);
 }
 
 static void juggle_tick(struct client *client, uint64_t now_ns) {
@@ -793,7 +714,7 @@ static void juggle_closing(struct client *client) {
 
 static void juggle_released(struct client *client) {
   struct juggle_client *state = state_of(client);
-  ws_free(&state->ws);
+  ws_client_free(&state->ws);
   free(state->table);
   state->table = NULL;
   state->table_size = state->table_used = 0;

@@ -11,13 +11,10 @@
  *
  * MQTT does not say when a session's queue has been read to its end: a backlog counts as read when a PINGREQ was
  * answered and nothing was delivered in between. */
-#include "driver/driver.h"
+#include "driver/ws_client.h"
 
 #include "base/clock.h"
-#include "base/rng.h"
-#include "net/http.h"
 #include "net/tls.h"
-#include "net/ws.h"
 #include "wire/mqtt.h"
 
 #include <assert.h>
@@ -28,7 +25,6 @@
 
 #define TICK_NS (40 * NS_PER_SEC)
 #define UNANSWERED_MAX 3
-#define UPGRADE_KEY_BYTES 25
 #define SUBPROTOCOL "mqtt"
 #define PREFIX_MAX 128
 #define TOPIC_MAX (PREFIX_MAX + 40)
@@ -40,7 +36,7 @@
 #define INFLIGHT_MAX 65536
 #define SESSION_EXPIRY_S 3600
 
-enum step { STEP_UPGRADE, STEP_CONNECT, STEP_SUBSCRIBE, STEP_BACKLOG, STEP_READY };
+enum step { STEP_CONNECT, STEP_SUBSCRIBE, STEP_BACKLOG, STEP_READY };
 
 /* Packet identifiers in use; an identifier has its place, so that it is found at once. */
 struct inflight_entry {
@@ -56,18 +52,16 @@ struct inflight {
 };
 
 struct mqtt_client {
-  struct ws ws;
+  struct ws_client ws;
   struct buf gathered;            /* the beginning of a packet of which WebSocket messages brought parts */
   struct inflight sent, received; /* publishes without their answer; of QoS 2, without their PUBREL */
-  uint32_t mask_state;
-  uint32_t subscribed; /* topics */
-  uint32_t window;     /* publishes that the server takes without an answer */
+  uint32_t subscribed;            /* topics */
+  uint32_t window;                /* publishes that the server takes without an answer */
   uint16_t last_id, subscribe_id;
   uint16_t ping_every_s; /* when the server wants it sooner than this run's ticks; 0: it does not */
   uint8_t step;          /* enum step */
   uint8_t unanswered;
   bool came; /* something was delivered since the last PINGREQ */
-  char upgrade_key[UPGRADE_KEY_BYTES];
 };
 
 static_assert(sizeof(struct client) + sizeof(struct mqtt_client) <= 352, "leaves 160 bytes for the load room");
@@ -347,51 +341,20 @@ static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
 
 /* --- writing: each returns false when memory is out or the stream is over --- */
 
-static void next_mask(struct mqtt_client *state, uint8_t mask[4]) {
-  uint32_t x = state->mask_state;
-  x ^= x << 13;
-  x ^= x >> 17;
-  x ^= x << 5;
-  state->mask_state = x;
-  memcpy(mask, &x, 4);
-}
-
-static bool write_raw(struct client *client, const void *data, size_t len) {
-  if (!stream_write(&client->stream, data, len)) return false;
-  client->run->bytes_sent += len;
-  return true;
-}
-
-static bool write_control(struct client *client, uint8_t opcode, const void *data, size_t len) {
-  uint8_t mask[4], frame[131];
-  next_mask(state_of(client), mask);
-  return write_raw(client, frame, ws_write_control(frame, opcode, data, len, mask));
-}
-
-struct frame {
-  uint8_t *packet;
-  size_t header_len;
-  uint8_t mask[4];
-};
-
 /* Reserves room for a packet, in a WebSocket frame of its own where there are such. */
-static bool frame_begin(struct client *client, struct frame *frame, size_t len) {
-  bool framed = plan_of(client)->websocket;
-  frame->header_len = framed ? ws_header_size(len, true) : 0;
-  uint8_t *at = stream_reserve(&client->stream, frame->header_len + len);
-  if (!at) return false;
-  if (framed) {
-    next_mask(state_of(client), frame->mask);
-    ws_write_header(at, WS_BINARY, len, frame->mask);
-  }
-  frame->packet = at + frame->header_len;
-  return true;
+static bool frame_begin(struct client *client, struct ws_frame *frame, size_t len) {
+  if (plan_of(client)->websocket) return ws_frame_begin(&state_of(client)->ws, client, WS_BINARY, len, frame);
+  *frame = (struct ws_frame){.message = stream_reserve(&client->stream, len), .len = len};
+  return frame->message;
 }
 
-static void frame_end(struct client *client, const struct frame *frame, size_t len) {
-  if (frame->header_len > 0) ws_mask(frame->packet, len, frame->mask, 0);
-  stream_commit(&client->stream, frame->header_len + len);
-  client->run->bytes_sent += frame->header_len + len;
+static void frame_end(struct client *client, const struct ws_frame *frame) {
+  if (plan_of(client)->websocket) {
+    ws_frame_end(client, frame);
+    return;
+  }
+  stream_commit(&client->stream, frame->len);
+  client->run->bytes_sent += frame->len;
 }
 
 static struct view connect_properties(const struct client *client, uint8_t out[16]) {
@@ -425,10 +388,10 @@ static bool write_connect(struct client *client) {
   if (connect.has_user) connect.user = view_str(settings->user);
   if (connect.has_password) connect.password = view_str(settings->password);
   size_t len = mqtt_connect_size(&connect);
-  struct frame frame;
+  struct ws_frame frame;
   if (!frame_begin(client, &frame, len)) return false;
-  mqtt_write_connect(frame.packet, &connect);
-  frame_end(client, &frame, len);
+  mqtt_write_connect(frame.message, &connect);
+  frame_end(client, &frame);
   return true;
 }
 
@@ -447,10 +410,10 @@ static bool write_subscribe(struct client *client) {
   struct mqtt_subscribe subscribe = {
       .id = state->subscribe_id, .filters = view_of(encoded, mqtt_filters_size(MQTT_SUBSCRIBE, &filter, 1))};
   size_t len = mqtt_subscribe_size(plan->version, &subscribe);
-  struct frame frame;
+  struct ws_frame frame;
   if (subscribe.id == 0 || !frame_begin(client, &frame, len)) return false;
-  mqtt_write_subscribe(frame.packet, plan->version, MQTT_SUBSCRIBE, &subscribe);
-  frame_end(client, &frame, len);
+  mqtt_write_subscribe(frame.message, plan->version, MQTT_SUBSCRIBE, &subscribe);
+  frame_end(client, &frame);
   return true;
 }
 
@@ -458,18 +421,18 @@ static bool write_ack(struct client *client, enum mqtt_type type, uint16_t id, u
   enum mqtt_version version = plan_of(client)->version;
   struct mqtt_ack ack = {.id = id, .code = code};
   size_t len = mqtt_ack_size(version, &ack);
-  struct frame frame;
+  struct ws_frame frame;
   if (!frame_begin(client, &frame, len)) return false;
-  mqtt_write_ack(frame.packet, version, type, &ack);
-  frame_end(client, &frame, len);
+  mqtt_write_ack(frame.message, version, type, &ack);
+  frame_end(client, &frame);
   return true;
 }
 
 static bool write_ping(struct client *client) {
-  struct frame frame;
+  struct ws_frame frame;
   if (!frame_begin(client, &frame, MQTT_PING_BYTES)) return false;
-  mqtt_write_ping(frame.packet, MQTT_PINGREQ);
-  frame_end(client, &frame, MQTT_PING_BYTES);
+  mqtt_write_ping(frame.message, MQTT_PINGREQ);
+  frame_end(client, &frame);
   return true;
 }
 
@@ -484,10 +447,10 @@ static bool write_disconnect(struct client *client) {
     notice.properties = view_of(encoded, mqtt_properties_size(&property, 1));
   }
   size_t len = mqtt_notice_size(version, &notice);
-  struct frame frame;
+  struct ws_frame frame;
   if (!frame_begin(client, &frame, len)) return false;
-  mqtt_write_notice(frame.packet, version, MQTT_DISCONNECT, &notice);
-  frame_end(client, &frame, len);
+  mqtt_write_notice(frame.message, version, MQTT_DISCONNECT, &notice);
+  frame_end(client, &frame);
   return true;
 }
 
@@ -506,13 +469,13 @@ static enum publish_result mqtt_publish(struct client *client, const struct publ
       .payload = {NULL, publish->payload.size},
   };
   size_t len = mqtt_publish_size(plan->version, &message);
-  struct frame frame;
+  struct ws_frame frame;
   if (answered && message.id == 0) return PUBLISH_BLOCKED;
   if (!frame_begin(client, &frame, len)) return PUBLISH_BLOCKED;
   if (answered && !inflight_put(&state->sent, message.id, publish->token)) return PUBLISH_BLOCKED;
-  uint8_t *payload = mqtt_write_publish(frame.packet, plan->version, &message);
+  uint8_t *payload = mqtt_write_publish(frame.message, plan->version, &message);
   payload_write(client->run->driver->payload_form, payload, &publish->payload);
-  frame_end(client, &frame, len);
+  frame_end(client, &frame);
   return PUBLISH_WRITTEN;
 }
 
@@ -738,81 +701,34 @@ static bool on_message(struct client *client, const struct ws_event *event) {
 }
 
 static bool on_event(struct client *client, const struct ws_event *event) {
-  switch (event->kind) {
-  case WS_EVENT_MESSAGE:
-    return on_message(client, event);
-  case WS_EVENT_PING:
-    return check_written(client, write_control(client, WS_PONG, event->data, event->len));
-  case WS_EVENT_CLOSE:
-    return fail(client, state_of(client)->step == STEP_READY ? CAUSE_CLOSED_BY_PEER : CAUSE_CLOSED_EARLY);
-  case WS_EVENT_ERROR:
-    return fail(client, CAUSE_PROTOCOL);
-  default:
-    return true;
-  }
+  struct mqtt_client *state = state_of(client);
+  if (event->kind == WS_EVENT_MESSAGE) return on_message(client, event);
+  return ws_client_control(&state->ws, client, event, state->step == STEP_READY);
 }
 
-/* Reads the answer to the upgrade; *used stays 0 while more bytes are needed. */
-static bool on_upgrade(struct client *client, const uint8_t *data, size_t len, size_t *used) {
-  struct mqtt_client *state = state_of(client);
-  struct http_head head;
-  enum http_result result = http_read_response(data, len, &head, used, NULL);
-  if (result == HTTP_PARTIAL && len < HTTP_HEAD_MAX) {
-    *used = 0;
-    return true;
-  }
-  bool good = result == HTTP_COMPLETE && ws_check_response(&head, state->upgrade_key, NULL) == STATUS_OK &&
-              view_is(http_field(&head, "sec-websocket-protocol"), SUBPROTOCOL);
-  if (!good) return fail(client, CAUSE_UPGRADE);
-  ws_init(&state->ws, WS_CLIENT, message_limit(&client->run->settings));
-  state->step = STEP_CONNECT;
+static bool on_upgraded(struct client *client, struct view subprotocol) {
+  if (!view_is(subprotocol, SUBPROTOCOL)) return fail(client, CAUSE_UPGRADE);
   return check_written(client, write_connect(client));
 }
 
-static size_t receive_frames(struct client *client, uint8_t *data, size_t len) {
-  struct mqtt_client *state = state_of(client);
-  size_t used = 0;
-  if (state->step == STEP_UPGRADE) {
-    if (!on_upgrade(client, data, len, &used)) return 0;
-    if (state->step == STEP_UPGRADE) return 0;
-  }
-  while (used < len) {
-    struct ws_event event;
-    size_t read = ws_read(&state->ws, data + used, len - used, &event);
-    used += read;
-    if (event.kind == WS_EVENT_NONE) {
-      if (read == 0) break;
-      continue;
-    }
-    if (!on_event(client, &event)) return 0;
-  }
-  return used;
-}
-
 static size_t mqtt_received(struct client *client, uint8_t *data, size_t len) {
+  static const struct ws_client_ops ops = {message_limit, on_upgraded, on_event};
   size_t used;
-  if (plan_of(client)->websocket) return receive_frames(client, data, len);
+  if (plan_of(client)->websocket) return ws_client_received(&state_of(client)->ws, client, &ops, data, len);
   return read_packets(client, data, len, &used) ? used : 0;
 }
 
 /* --- life --- */
 
 static void mqtt_opened(struct client *client) {
-  struct mqtt_client *state = state_of(client);
   const struct mqtt_plan *plan = plan_of(client);
-  const struct url *url = &client->run->settings.url;
+  const char *path = client->run->settings.url.path;
   if (!plan->websocket) {
-    state->step = STEP_CONNECT;
     check_written(client, write_connect(client));
     return;
   }
-  char request[2048];
-  ws_make_key(state->upgrade_key);
-  random_bytes(&state->mask_state, sizeof state->mask_state);
-  state->mask_state |= 1; /* xorshift must not start at 0 */
-  size_t len = ws_write_request(request, sizeof request, client->run->server_name, url->port,
-      url->path[0] && strcmp(url->path, "/") != 0 ? url->path : "/mqtt", state->upgrade_key, plan->headers);
-  if (len == 0 || !write_raw(client, request, len)) fail(client, CAUSE_UPGRADE);
+  if (path[0] == 0 || strcmp(path, "/") == 0) path = "/mqtt";
+  ws_client_open(&state_of(client)->ws, client, path, plan->headers);
 }
 
 static void mqtt_tick(struct client *client, uint64_t now_ns) {
@@ -833,23 +749,22 @@ static void clear_retained(struct client *client) {
   for (uint32_t i = 0; i < plan_of(client)->topics; i++) {
     struct mqtt_publish empty = {.retain = true, .topic = view_of(topic, write_subscribed(client, i, topic))};
     size_t len = mqtt_publish_size(version, &empty);
-    struct frame frame;
+    struct ws_frame frame;
     if (!frame_begin(client, &frame, len)) return;
-    mqtt_write_publish(frame.packet, version, &empty);
-    frame_end(client, &frame, len);
+    mqtt_write_publish(frame.message, version, &empty);
+    frame_end(client, &frame);
   }
 }
 
 static void mqtt_closing(struct client *client) {
-  static const uint8_t normal[2] = {1000 >> 8, 1000 & 0xff};
   if (state_of(client)->step != STEP_READY) return;
   if (asked_of(client)->retain) clear_retained(client);
-  if (write_disconnect(client) && plan_of(client)->websocket) write_control(client, WS_CLOSE, normal, sizeof normal);
+  if (write_disconnect(client) && plan_of(client)->websocket) ws_client_write_close(&state_of(client)->ws, client);
 }
 
 static void mqtt_released(struct client *client) {
   struct mqtt_client *state = state_of(client);
-  ws_free(&state->ws);
+  ws_client_free(&state->ws);
   buf_free(&state->gathered);
   inflight_free(&state->sent);
   if (!keeps_session(&client->run->settings)) inflight_free(&state->received);

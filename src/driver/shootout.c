@@ -8,13 +8,10 @@
  * muster's payload is the `padding`; sendTime is filled as the original does. The result of a broadcast returns the
  * payload, so the ACK is found by the header inside it. An echo has no ACK: its one recipient is the sender, and what
  * comes back is the delivery. */
-#include "driver/driver.h"
+#include "driver/ws_client.h"
 
 #include "base/clock.h"
-#include "base/rng.h"
-#include "net/http.h"
 #include "net/tls.h"
-#include "net/ws.h"
 #include "wire/shootout.h"
 
 #include <assert.h>
@@ -23,20 +20,17 @@
 
 #define TICK_NS (30 * NS_PER_SEC)
 #define UNANSWERED_MAX 3
-#define UPGRADE_KEY_BYTES 25
 #define PROBE_LEN 21
 #define MESSAGE_OVERHEAD (64 * 1024) /* pretty printing and members that servers add */
 #define CABLE_PROTOCOL "actioncable-v1-json"
 #define CODE_REFUSED 1
 
-enum step { STEP_UPGRADE, STEP_WELCOME, STEP_JOIN, STEP_PROBE, STEP_READY };
+enum step { STEP_WELCOME, STEP_JOIN, STEP_PROBE, STEP_READY };
 
 struct shootout_client {
-  struct ws ws;
-  uint32_t mask_state;
+  struct ws_client ws;
   uint8_t step; /* enum step */
   uint8_t unanswered;
-  char upgrade_key[UPGRADE_KEY_BYTES];
 };
 
 static_assert(sizeof(struct client) + sizeof(struct shootout_client) <= 256, "an idle client must stay small");
@@ -136,55 +130,16 @@ static enum status shootout_prepare(struct driver_run *run, struct err *err) {
 
 /* ---- Writing: each returns false when memory is out or the stream is over ---- */
 
-static void next_mask(struct shootout_client *state, uint8_t mask[4]) {
-  uint32_t x = state->mask_state;
-  x ^= x << 13;
-  x ^= x >> 17;
-  x ^= x << 5;
-  state->mask_state = x;
-  memcpy(mask, &x, 4);
-}
-
-static bool write_raw(struct client *client, const void *data, size_t len) {
-  if (!stream_write(&client->stream, data, len)) return false;
-  client->run->bytes_sent += len;
-  return true;
-}
-
-static bool write_control(struct client *client, uint8_t opcode, const void *data, size_t len) {
-  uint8_t mask[4], frame[131];
-  next_mask(state_of(client), mask);
-  return write_raw(client, frame, ws_write_control(frame, opcode, data, len, mask));
-}
-
-struct frame {
-  uint8_t *message;
-  size_t header_len;
-  uint8_t mask[4];
-};
-
-/* Reserves a whole frame and writes its header. */
-static bool frame_begin(struct client *client, struct frame *frame, size_t len) {
-  frame->header_len = ws_header_size(len, true);
-  uint8_t *at = stream_reserve(&client->stream, frame->header_len + len);
-  if (!at) return false;
-  next_mask(state_of(client), frame->mask);
-  ws_write_header(at, plan_of(client)->protocol == SHOOTOUT_BINARY ? WS_BINARY : WS_TEXT, len, frame->mask);
-  frame->message = at + frame->header_len;
-  return true;
-}
-
-static void frame_end(struct client *client, const struct frame *frame, size_t len) {
-  ws_mask(frame->message, len, frame->mask, 0);
-  stream_commit(&client->stream, frame->header_len + len);
-  client->run->bytes_sent += frame->header_len + len;
+static bool frame_begin(struct client *client, struct ws_frame *frame, size_t len) {
+  uint8_t opcode = plan_of(client)->protocol == SHOOTOUT_BINARY ? WS_BINARY : WS_TEXT;
+  return ws_frame_begin(&state_of(client)->ws, client, opcode, len, frame);
 }
 
 static bool write_view(struct client *client, struct view message) {
-  struct frame frame;
+  struct ws_frame frame;
   if (!frame_begin(client, &frame, message.len)) return false;
   memcpy(frame.message, message.data, message.len);
-  frame_end(client, &frame, message.len);
+  ws_frame_end(client, &frame);
   return true;
 }
 
@@ -198,11 +153,11 @@ static bool write_probe(struct client *client) {
   struct shootout_request request = {
       .kind = SHOOTOUT_ECHO, .send_time_ns = (uint64_t)clock_wall_ns(), .padding_len = PROBE_LEN};
   struct shootout_text text;
-  struct frame frame;
+  struct ws_frame frame;
   shootout_request(&text, plan_of(client)->protocol, &request);
   if (!frame_begin(client, &frame, text.len)) return false;
   memcpy(shootout_put(frame.message, &text), probe, PROBE_LEN);
-  frame_end(client, &frame, text.len);
+  ws_frame_end(client, &frame);
   return true;
 }
 
@@ -216,11 +171,11 @@ static enum publish_result shootout_publish(struct client *client, const struct 
       .has_ref = true,
   };
   struct shootout_text text;
-  struct frame frame;
+  struct ws_frame frame;
   shootout_request(&text, plan_of(client)->protocol, &request);
   if (!frame_begin(client, &frame, text.len)) return PUBLISH_BLOCKED;
   payload_write(client->run->driver->payload_form, shootout_put(frame.message, &text), &publish->payload);
-  frame_end(client, &frame, text.len);
+  ws_frame_end(client, &frame);
   return PUBLISH_WRITTEN;
 }
 
@@ -328,23 +283,8 @@ static bool on_message(struct client *client, const struct ws_event *event) {
 static bool on_event(struct client *client, const struct ws_event *event) {
   struct shootout_client *state = state_of(client);
   state->unanswered = 0;
-  switch (event->kind) {
-  case WS_EVENT_MESSAGE:
-    return on_message(client, event);
-  case WS_EVENT_PING:
-    return check_written(client, write_control(client, WS_PONG, event->data, event->len));
-  case WS_EVENT_CLOSE:
-    return fail(client, state->step == STEP_READY ? CAUSE_CLOSED_BY_PEER : CAUSE_CLOSED_EARLY);
-  case WS_EVENT_ERROR:
-    return fail(client, CAUSE_PROTOCOL);
-  default:
-    return true;
-  }
-}
-
-static bool subprotocol_fits(const struct client *client, const struct http_head *head) {
-  struct view chosen = http_field(head, "sec-websocket-protocol");
-  return chosen.len == 0 || (plan_of(client)->protocol == SHOOTOUT_CABLE && view_is(chosen, CABLE_PROTOCOL));
+  if (event->kind == WS_EVENT_MESSAGE) return on_message(client, event);
+  return ws_client_control(&state->ws, client, event, state->step == STEP_READY);
 }
 
 static uint32_t message_limit(const struct driver_settings *settings) {
@@ -352,54 +292,21 @@ static uint32_t message_limit(const struct driver_settings *settings) {
   return limit > INT32_MAX ? INT32_MAX : (uint32_t)limit;
 }
 
-/* Reads the answer to the upgrade; *used stays 0 while more bytes are needed. */
-static bool on_upgrade(struct client *client, const uint8_t *data, size_t len, size_t *used) {
-  struct shootout_client *state = state_of(client);
-  struct http_head head;
-  enum http_result result = http_read_response(data, len, &head, used, NULL);
-  if (result == HTTP_PARTIAL && len < HTTP_HEAD_MAX) {
-    *used = 0;
-    return true;
-  }
-  bool good = result == HTTP_COMPLETE && ws_check_response(&head, state->upgrade_key, NULL) == STATUS_OK &&
-              subprotocol_fits(client, &head);
-  if (!good) return fail(client, CAUSE_UPGRADE);
-  ws_init(&state->ws, WS_CLIENT, message_limit(&client->run->settings));
-  return register_client(client);
+static bool on_upgraded(struct client *client, struct view subprotocol) {
+  bool cable = plan_of(client)->protocol == SHOOTOUT_CABLE && view_is(subprotocol, CABLE_PROTOCOL);
+  return subprotocol.len == 0 || cable ? register_client(client) : fail(client, CAUSE_UPGRADE);
 }
 
 static size_t shootout_received(struct client *client, uint8_t *data, size_t len) {
-  struct shootout_client *state = state_of(client);
-  size_t used = 0;
-  if (state->step == STEP_UPGRADE) {
-    if (!on_upgrade(client, data, len, &used)) return 0;
-    if (state->step == STEP_UPGRADE) return 0;
-  }
-  while (used < len) {
-    struct ws_event event;
-    size_t read = ws_read(&state->ws, data + used, len - used, &event);
-    used += read;
-    if (event.kind == WS_EVENT_NONE) {
-      if (read == 0) break;
-      continue;
-    }
-    if (!on_event(client, &event)) return 0;
-  }
-  return used;
+  static const struct ws_client_ops ops = {message_limit, on_upgraded, on_event};
+  return ws_client_received(&state_of(client)->ws, client, &ops, data, len);
 }
 
 /* ---- Life ---- */
 
 static void shootout_opened(struct client *client) {
-  struct shootout_client *state = state_of(client);
   const struct shootout_plan *plan = plan_of(client);
-  char request[2048];
-  ws_make_key(state->upgrade_key);
-  random_bytes(&state->mask_state, sizeof state->mask_state);
-  state->mask_state |= 1; /* xorshift must not start at 0 */
-  size_t len = ws_write_request(request, sizeof request, client->run->server_name, client->run->settings.url.port,
-      plan->path, state->upgrade_key, plan->headers);
-  if (len == 0 || !write_raw(client, request, len)) fail(client, CAUSE_UPGRADE);
+  ws_client_open(&state_of(client)->ws, client, plan->path, plan->headers);
 }
 
 /* Phoenix drops a connection without a heartbeat for 60 s; the others get a WebSocket Ping. */
@@ -413,18 +320,18 @@ static void shootout_tick(struct client *client, uint64_t now_ns) {
   }
   state->unanswered++;
   struct view heartbeat = shootout_heartbeat(plan_of(client)->protocol);
-  bool written = heartbeat.len ? write_view(client, heartbeat) : write_control(client, WS_PING, NULL, 0);
+  bool written =
+      heartbeat.len ? write_view(client, heartbeat) : ws_client_write_control(&state->ws, client, WS_PING, NULL, 0);
   check_written(client, written);
 }
 
 static void shootout_closing(struct client *client) {
   if (state_of(client)->step != STEP_READY) return;
-  static const uint8_t normal[2] = {1000 >> 8, 1000 & 0xff};
-  write_control(client, WS_CLOSE, normal, sizeof normal);
+  ws_client_write_close(&state_of(client)->ws, client);
 }
 
 static void shootout_released(struct client *client) {
-  ws_free(&state_of(client)->ws);
+  ws_client_free(&state_of(client)->ws);
 }
 
 static const char *shootout_code_text(int32_t code) {
