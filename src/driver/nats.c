@@ -223,8 +223,7 @@ static enum status check_info(struct driver_run *run, const struct nats_info *in
   }
   if (plan->headers.len > 0 && !info->headers) return err_set(err, STATUS_USAGE, "%s knows no headers", target);
   if (is_jetstream(run) && !info->jetstream) {
-    return err_set(
-        err, STATUS_USAGE, "%s has no JetStream: start it with -js, or leave ack=jetstream out", target);
+    return err_set(err, STATUS_USAGE, "%s has no JetStream: start it with -js, or leave ack=jetstream out", target);
   }
   return STATUS_OK;
 }
