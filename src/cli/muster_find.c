@@ -287,6 +287,11 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
         "--vary rate needs a workload at one constant rate: this one is closed or changes "
         "its rate; --vary clients works with it");
   }
+  if (status == STATUS_OK && settings->vary == FIND_CLIENTS && workload->in_flight > settings->search.from) {
+    status = err_set(err, STATUS_USAGE,
+        "--concurrent %u is more than the %.0f clients of the first test: give --initial-clients %u or more",
+        workload->in_flight, settings->search.from, workload->in_flight);
+  }
   if (status == STATUS_OK && o->keep_server && workload->target) {
     status = err_set(err, STATUS_USAGE, "--keep-server is for the embedded musterd: leave it or --target out");
   }

@@ -33,6 +33,7 @@ enum group {
   GROUP_PAYLOAD,
   GROUP_STOP,
   GROUP_PHASES,
+  GROUP_SHOOTOUT,
   GROUP_TARGET,
   GROUP_MQTT,
   GROUP_EMBEDDED,
@@ -54,6 +55,7 @@ static const struct {
     [GROUP_PAYLOAD] = {"payload", "Payload"},
     [GROUP_STOP] = {"stop", "Stop"},
     [GROUP_PHASES] = {"phases", "Phases"},
+    [GROUP_SHOOTOUT] = {NULL, "Echo and broadcast as websocket-bench spells them (its searches: `muster help find`)"},
     [GROUP_TARGET] = {"server", "Target (without --target an embedded musterd is started and driven)"},
     [GROUP_MQTT] = {"mqtt", "MQTT (mqtt://, mqtts://, mqtt+ws://, mqtt+wss://)"},
     [GROUP_EMBEDDED] = {"server", "Embedded musterd (only without --target)"},
@@ -131,6 +133,11 @@ static const struct option options[] = {
     {"plain", NULL, "JuggleIM without its XOR obfuscation", AT(workload.obfuscate), 0, 0, KIND_FLAG, GROUP_PAYLOAD},
     {"seed", "N", "repeat the random parts of an earlier run [random]", AT(workload.seed), 1, UINT64_MAX, KIND_SEED,
         GROUP_ARRIVALS},
+
+    {"concurrent", "N", "closed loop: all clients together await so many answers", AT(workload.in_flight), 1,
+        CLIENTS_MAX, KIND_COUNT, GROUP_SHOOTOUT},
+    {"server-type", "json|binary|phoenix|actioncable", "as --driver shootout-...", AT(server_type), 0, 0, KIND_CHOICE,
+        GROUP_SHOOTOUT},
 
     {"target", "URL", "server to drive, as ws://127.0.0.1:9003", AT(workload.target), 0, 0, KIND_TEXT, GROUP_TARGET},
     {"api-url", "URL", "its set-up API [derived from the target]", AT(workload.api_url), 0, 0, KIND_TEXT, GROUP_TARGET},
@@ -218,6 +225,34 @@ static const struct option options[] = {
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 _Static_assert(OPTIONS <= 64 * OPTION_WORDS, "run_arguments.given holds a bit for each option");
+
+/* Other names of options, which websocket-bench has. */
+static const struct {
+  const char *name, *option;
+} aliases[] = {
+    {"sample-size", "count"},
+    {"payload-padding", "payload-bytes"},
+    {"c", "concurrent"},
+    {"s", "count"},
+    {"l", "local-addr"},
+    {"o", "origin"},
+};
+#define ALIASES (sizeof aliases / sizeof aliases[0])
+
+/* Names that are not muster's, and what to do instead. */
+static const struct {
+  const char *name, *advice;
+} strange[] = {
+    {"ws-url", "the server is given with --target"},
+    {"scenario", "the workload follows `run`, as in `muster run private`"},
+    {"initial-clients", "searches have it: `muster find`"},
+    {"step-size", "searches have it: `muster find`"},
+    {"limit-rtt", "searches have it, `muster find`; --slo judges a run"},
+    {"limit-percentile", "searches have it, `muster find`; --slo judges a run"},
+    {"total-steps", "a search ends at its answer, or at `muster find --to`"},
+    {"worker-addr", "workers are processes of this machine, --workers of them"},
+    {"w", "workers are processes of this machine, --workers of them"},
+};
 
 static size_t distance(const char *a, const char *b) {
   size_t row[64];
@@ -463,19 +498,18 @@ static bool set_value(
 }
 
 static enum status unknown_option(const char *name, size_t len, struct err *err) {
-  const char *names[OPTIONS];
+  const char *names[OPTIONS + ALIASES];
   char typed[48];
   for (size_t i = 0; i < OPTIONS; i++)
     names[i] = options[i].name;
+  for (size_t i = 0; i < ALIASES; i++)
+    names[OPTIONS + i] = aliases[i].name;
   snprintf(typed, sizeof typed, "%.*s", (int)(len < 40 ? len : 40), name);
-  if (strcmp(typed, "ws-url") == 0) {
-    return err_set(err, STATUS_USAGE, "unknown option --ws-url: the server is given with --target");
+  for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++) {
+    if (strcmp(typed, strange[i].name) != 0) continue;
+    return err_set(err, STATUS_USAGE, "unknown option --%s: %s", typed, strange[i].advice);
   }
-  if (strcmp(typed, "scenario") == 0) {
-    return err_set(
-        err, STATUS_USAGE, "unknown option --scenario: the workload follows `run`, as in `muster run private`");
-  }
-  const char *near = nearest_word(typed, names, OPTIONS);
+  const char *near = nearest_word(typed, names, OPTIONS + ALIASES);
   if (near) return err_set(err, STATUS_USAGE, "unknown option --%s: did you mean --%s?", typed, near);
   return err_set(err, STATUS_USAGE, "unknown option --%s: `muster help run` lists them all", typed);
 }
@@ -487,25 +521,37 @@ static size_t find_option(const char *name, size_t len) {
   return OPTIONS;
 }
 
+static size_t find_option_or_alias(const char *name, size_t len) {
+  for (size_t i = 0; i < ALIASES; i++) {
+    bool is = strlen(aliases[i].name) == len && memcmp(aliases[i].name, name, len) == 0;
+    if (is) return find_option(aliases[i].option, strlen(aliases[i].option));
+  }
+  return find_option(name, len);
+}
+
 /* Parses the option at argv[*at] and moves *at behind it. */
 static enum status parse_option(int argc, char **argv, int *at, struct run_arguments *out, struct err *err) {
   const char *name = argv[*at] + (argv[*at][1] == '-' ? 2 : 1);
   size_t len = strcspn(name, "=");
   const char *value = name[len] == '=' ? name + len + 1 : NULL;
   (*at)++;
-  size_t index = find_option(name, len);
+  size_t index = find_option_or_alias(name, len);
   if (index == OPTIONS) return unknown_option(name, len, err);
   const struct option *option = &options[index];
+  char typed[48];
+  snprintf(typed, sizeof typed, "%s%.*s", len == 1 ? "-" : "--", (int)len, name);
   if (!value && option->kind != KIND_FLAG) {
-    if (*at == argc)
-      return err_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", option->name, option->name, option->value);
+    if (*at == argc) return err_set(err, STATUS_USAGE, "%s needs a value: %s %s", typed, typed, option->value);
     value = argv[(*at)++];
+  }
+  if (strcmp(option->name, "local-addr") == 0 && option_is_marked(out->typed, index)) {
+    return err_set(err, STATUS_USAGE, "%s is there already: give one list, as 127.0.0.2,127.0.0.3", typed);
   }
   option_mark(out->given, index);
   option_mark(out->typed, index);
   struct accepted accepted;
   if (set_value(option, value, out, &accepted)) return STATUS_OK;
-  return err_set(err, STATUS_USAGE, "--%s %.60s: %s", option->name, value && value[0] ? value : "''", accepted.text);
+  return err_set(err, STATUS_USAGE, "%s %.60s: %s", typed, value && value[0] ? value : "''", accepted.text);
 }
 
 static enum status set_workload(const char *name, struct run_arguments *out, struct err *err) {
@@ -579,6 +625,9 @@ static enum status check_combination(const struct run_arguments *a, struct err *
   const char *embedded = first_typed(a, GROUP_EMBEDDED);
   if (a->workload.target && embedded) {
     return err_set(err, STATUS_USAGE, "--%s belongs to the embedded musterd: leave it or --target out", embedded);
+  }
+  if (a->server_type && option_is_marked(a->typed, find_option("driver", strlen("driver")))) {
+    return err_set(err, STATUS_USAGE, "--server-type and --driver name the same thing: give one of them");
   }
   const char *target = first_typed(a, GROUP_TARGET);
   if (!a->workload.target && target) {
@@ -747,6 +796,15 @@ bool option_scale(size_t option, double factor, struct run_arguments *out) {
   return true;
 }
 
+static void help_aliases(FILE *file) {
+  for (size_t i = 0; i < ALIASES; i++) {
+    char left[64];
+    snprintf(left, sizeof left, "-%s%s %s", strlen(aliases[i].name) == 1 ? "" : "-", aliases[i].name,
+        options[find_option(aliases[i].option, strlen(aliases[i].option))].value);
+    fprintf(file, "  %-28s as --%s\n", left, aliases[i].option);
+  }
+}
+
 void run_arguments_help(FILE *file) {
   fputs("Usage: muster run WORKLOAD|PRESET|FILE.yaml [options]\n\n"
         "",
@@ -755,6 +813,7 @@ void run_arguments_help(FILE *file) {
   fputs("  PRESET     one of `muster scenarios`, or a file of the same form; options override it\n", file);
   for (int group = 0; group < GROUPS; group++) {
     fprintf(file, "\n%s:\n", groups[group].title);
+    if (group == GROUP_SHOOTOUT) help_aliases(file);
     for (size_t i = 0; i < OPTIONS; i++) {
       if ((int)options[i].group != group) continue;
       char left[64];

@@ -17,6 +17,7 @@ enum use {
   USE_ONLINE = 1 << 5,
   USE_STORM = 1 << 6,
   USE_BACKLOG = 1 << 7,
+  USE_SHOOTOUT = 1 << 8,
 };
 
 static const struct {
@@ -38,6 +39,8 @@ static const struct {
     {"backoff-max", USE_STORM, "storm runs"},
     {"backoff-jitter", USE_STORM, "storm runs"},
     {"catch-up-timeout", USE_BACKLOG, "backlog runs"},
+    {"concurrent", USE_SHOOTOUT, "echo and broadcast runs"},
+    {"server-type", USE_SHOOTOUT, "echo and broadcast runs"},
 };
 
 static const struct kind {
@@ -55,8 +58,9 @@ static const struct kind {
         "star to --clients receivers who are offline; then they connect and read what waits"},
     {"groups", TOPOLOGY_GROUPS, USE_GROUPS | USE_GROUP_SENDERS | USE_ONLINE, "--groups of --members each"},
     {"room", TOPOLOGY_ROOM, USE_CLIENTS | USE_SENDERS, "one chatroom of all clients; --senders of them publish to it"},
-    {"broadcast", TOPOLOGY_BROADCAST, USE_CLIENTS | USE_SENDERS, "everybody hears everything, its own publishes too"},
-    {"echo", TOPOLOGY_ECHO, USE_CLIENTS, "every client hears its own publishes, and nothing else"},
+    {"broadcast", TOPOLOGY_BROADCAST, USE_CLIENTS | USE_SENDERS | USE_SHOOTOUT,
+        "everybody hears everything, its own publishes too"},
+    {"echo", TOPOLOGY_ECHO, USE_CLIENTS | USE_SHOOTOUT, "every client hears its own publishes, and nothing else"},
     {"self", TOPOLOGY_SELF, USE_CLIENTS, "every client carries out operations on itself"},
     {"hold", TOPOLOGY_HOLD, USE_CLIENTS, "connections are held, with keep-alives and nothing else"},
     {"storm", TOPOLOGY_RING, USE_CLIENTS | USE_STORM, "private, and all lose their connection at once and return"},
@@ -201,10 +205,25 @@ static enum status parse_steps(struct run_arguments *a, struct err *err) {
   return STATUS_OK;
 }
 
+/* A scenario's own senders and outstanding give way. */
+static enum status check_concurrent(const struct run_arguments *a, struct err *err) {
+  static const char *const others[] = {"senders", "outstanding", NULL};
+  if (a->workload.in_flight == 0) return STATUS_OK;
+  if (a->workload.rounds > 0) {
+    return err_set(err, STATUS_USAGE, "--concurrent and rounds are two ways to set the pace: leave one of them out");
+  }
+  for (const char *const *other = others; *other; other++) {
+    if (!option_was_typed(option_find(*other), a)) continue;
+    return err_set(err, STATUS_USAGE, "--concurrent is what all senders together await: leave --%s out", *other);
+  }
+  return STATUS_OK;
+}
+
 static enum status check_load(const struct run_arguments *a, struct err *err) {
   static const char *const open[] = {"rate", "arrivals", "ramp-to", "steps", NULL};
   static const char *const flat[] = {"rate", "ramp-to", NULL};
-  const char *closed_by = a->workload.rounds ? "rounds" : a->workload.outstanding ? "outstanding" : NULL;
+  const struct workload *l = &a->workload;
+  const char *closed_by = l->rounds ? "rounds" : l->in_flight ? "concurrent" : l->outstanding ? "outstanding" : NULL;
   const char *option = first_given(a, open);
   if (closed_by && option) {
     return err_set(
@@ -229,8 +248,10 @@ static enum status check_load(const struct run_arguments *a, struct err *err) {
 
 static enum status load(struct run_arguments *a, struct err *err) {
   struct workload *l = &a->workload;
-  enum status status = check_load(a, err);
+  enum status status = check_concurrent(a, err);
+  if (status == STATUS_OK) status = check_load(a, err);
   if (status != STATUS_OK) return status;
+  if (l->in_flight > 0) workload_share_in_flight(l);
   l->load = l->rounds ? LOAD_ROUNDS : l->outstanding ? LOAD_CLOSED : LOAD_OPEN;
   if (l->load == LOAD_ROUNDS && l->outstanding == 0) l->outstanding = 1;
   if (l->load == LOAD_ROUNDS && !given(a, "warmup")) l->warmup_ns = 0;
@@ -289,9 +310,22 @@ static void shape_backlog(struct run_arguments *a) {
 
 /* --- both --- */
 
+static const char *shootout_driver(const char *server_type) {
+  static const char *const drivers[] = {
+      "shootout-json", "shootout-binary", "shootout-phoenix", "shootout-actioncable", NULL};
+  const char *const *driver = drivers;
+  while (*driver && strcmp(strchr(*driver, '-') + 1, server_type) != 0)
+    driver++;
+  return *driver;
+}
+
 static void choose_driver(struct run_arguments *a) {
   struct workload *l = &a->workload;
   bool shouts = l->topology == TOPOLOGY_BROADCAST || l->topology == TOPOLOGY_ECHO;
+  if (a->server_type) {
+    l->driver = shootout_driver(a->server_type);
+    return;
+  }
   bool by_hand = a->driver && option_was_typed(option_find("driver"), a);
   if (a->driver && (by_hand || !l->target)) {
     l->driver = a->driver;

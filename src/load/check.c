@@ -59,6 +59,11 @@ static enum status check_load(const struct workload *w, const struct driver *dri
     return err_set(
         err, STATUS_USAGE, "driver %s answers nothing, so there is no closed loop: give --rate", driver->name);
   }
+  if (w->in_flight > 0 && (uint64_t)topology.senders * w->outstanding != w->in_flight) {
+    return err_set(err, STATUS_USAGE,
+        "--concurrent %u does not divide among %u clients: give at most as many, or a multiple", w->in_flight,
+        w->clients);
+  }
   if (w->outstanding <= driver->outstanding_max) return STATUS_OK;
   return err_set(err, STATUS_USAGE, "--outstanding %u: driver %s takes %u at most", w->outstanding, driver->name,
       driver->outstanding_max);

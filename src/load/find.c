@@ -155,6 +155,7 @@ static struct workload workload_at(const struct find_settings *settings, const s
   } else {
     if (workload.senders == workload.clients) workload.senders = (uint32_t)step->load;
     workload.clients = (uint32_t)step->load;
+    if (workload.in_flight > 0) workload_share_in_flight(&workload);
   }
   return workload;
 }

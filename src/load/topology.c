@@ -1,7 +1,7 @@
 #include "load/topology.h"
 
 static bool all_send(enum topology_kind kind) {
-  return kind == TOPOLOGY_RING || kind == TOPOLOGY_PAIRS || kind == TOPOLOGY_ECHO || kind == TOPOLOGY_SELF;
+  return kind == TOPOLOGY_RING || kind == TOPOLOGY_PAIRS || kind == TOPOLOGY_SELF;
 }
 
 struct topology topology_of(const struct workload *workload) {

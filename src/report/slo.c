@@ -296,7 +296,7 @@ static double whole_of(const struct counter *counter, const struct tally *tally)
 
 static void blame_samples(struct report *report, const struct slo *slo, const struct histogram *h) {
   report_blame(report, BLAME_RUN,
-      "objective %s cannot be judged: %s has %llu values and needs %.0f; lengthen --duration", slo->text,
+      "objective %s cannot be judged: %s has %llu values and needs %.0f: raise --duration or --count", slo->text,
       report_clock_name(slo->clock), (unsigned long long)h->count, slo_samples_needed(slo));
 }
 

@@ -49,7 +49,11 @@ static void describe_population(char *out, size_t size, const struct workload *l
     snprintf(out, size, "%" PRIu32 " clients, %" PRIu32 " of them broadcast to all", l->clients, l->senders);
     break;
   case TOPOLOGY_ECHO:
-    snprintf(out, size, "%" PRIu32 " clients, each hears its own echo", l->clients);
+    if (l->senders < l->clients) {
+      snprintf(out, size, "%" PRIu32 " clients, %" PRIu32 " of them hear their own echoes", l->clients, l->senders);
+    } else {
+      snprintf(out, size, "%" PRIu32 " clients, each hears its own echo", l->clients);
+    }
     break;
   case TOPOLOGY_SELF:
     snprintf(out, size, "%" PRIu32 " clients, each works on itself", l->clients);

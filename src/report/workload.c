@@ -34,6 +34,12 @@ bool workload_is_closed(const struct workload *workload) {
   return workload->load == LOAD_CLOSED || (workload->load == LOAD_ROUNDS && workload->interval_ns == 0);
 }
 
+void workload_share_in_flight(struct workload *workload) {
+  bool all = workload->in_flight > workload->clients;
+  workload->senders = all ? workload->clients : workload->in_flight;
+  workload->outstanding = all ? workload->in_flight / workload->clients : 1;
+}
+
 uint64_t workload_limit(const struct workload *workload) {
   if (workload->load != LOAD_ROUNDS) return workload->publishes;
   return (uint64_t)workload->rounds * workload_targets(workload) * workload->senders;

@@ -43,7 +43,7 @@ struct workload {
   const char *app_key;                 /* NULL: made by the embedded server */
   enum topology_kind topology;
   uint32_t clients;
-  uint32_t senders;   /* clients 0..senders-1 publish; all of them in a ring, in pairs, of echoes and operations */
+  uint32_t senders;   /* clients 0..senders-1 publish; all of them in a ring, in pairs, of operations */
   uint32_t offline;   /* the last so many clients are provisioned and never connect */
   uint32_t groups;    /* of TOPOLOGY_GROUPS; client i is in group i % groups; 0 or 1: one */
   bool shared_groups; /* every client is in every group, and a sender goes round all groups */
@@ -54,6 +54,7 @@ struct workload {
   struct rate_segment step[WORKLOAD_STEPS_MAX];
   uint32_t steps;       /* of the measure phase; 0: none */
   uint32_t outstanding; /* publishes of one sender that await their answer, of LOAD_CLOSED and LOAD_ROUNDS */
+  uint32_t in_flight;   /* asked for, of all senders together; 0: senders and outstanding say it */
   uint32_t rounds;
   uint64_t interval_ns;    /* between two publishes of one sender, of LOAD_ROUNDS; 0: as fast as answered */
   uint32_t publishes;      /* the measure phase ends after so many; 0: after duration_ns */
@@ -81,7 +82,7 @@ struct workload {
   bool allow_non_loopback, allow_partial;
   bool tls_insecure; /* accept any certificate */
   const char *tls_ca_file;
-  const char *origin; /* Origin header of WebSocket upgrades; NULL: the target */
+  const char *origin;                              /* Origin header of WebSocket upgrades; NULL: the target */
   const char *tls_certificate_file, *tls_key_file; /* of the clients; NULL: none */
   const char *user;                                /* whom all clients log in as; NULL: nobody */
   /* Of MQTT; 0 and NULL: the driver's defaults. */
@@ -112,6 +113,8 @@ uint32_t workload_early(const struct workload *workload);
 uint32_t workload_targets(const struct workload *workload);
 /* True when answers and not a schedule make publishes fall due. */
 bool workload_is_closed(const struct workload *workload);
+/* Shares in_flight out: one sender for each, at most all clients, who then await more than one (rounded down). */
+void workload_share_in_flight(struct workload *workload);
 /* Publishes after which the measure phase ends, by --count or by rounds; 0: only its length ends it. */
 uint64_t workload_limit(const struct workload *workload);
 /* The rate of a schedule: of the measure phase in segments (1 at least, WORKLOAD_STEPS_MAX at most), of the warm-up. */

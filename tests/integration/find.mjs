@@ -141,3 +141,22 @@ if (calibrated.code === 0) {
 } else {
   console.log('this machine is too busy to calibrate');
 }
+
+// websocket-bench's options: clients grow, what is in flight does not.
+const spelt = await search('find', [
+  'broadcast', '--server-type', 'binary', '-c', '4', '-s', '200', '--payload-padding', '200', '--initial-clients', '4',
+  '--step-size', '4', '--to', '8', '--limit-percentile', '95', '--limit-rtt', '60s', '--warmup', '0s',
+]);
+assert.ok(spelt.document, spelt.out + spelt.err);
+console.log(spelt.out);
+checkConsistent(spelt);
+const { search: asked, steps, workload, target: bench } = spelt.document;
+assert.deepEqual([asked.vary, asked.from, asked.step_size, asked.to], ['clients', 4, 4, 8]);
+assert.deepEqual(asked.objectives, ['broadcast_result.p95<=60000000000ns']);
+assert.deepEqual([workload.publishes, workload.payload_bytes, workload.senders], [200, 200, 4]);
+assert.equal(bench.protocol, 'shootout-binary');
+for (const { clients, figures } of steps) {
+  assert.ok(clients === 4 || clients === 8);
+  const fanOut = figures.deliveries_per_second / figures.attempts_per_second;
+  assert.ok(Math.abs(fanOut - clients) < 1e-6, `${clients} clients: ${fanOut} deliveries of a broadcast`);
+}

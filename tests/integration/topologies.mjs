@@ -86,6 +86,21 @@ assert.ok(closed.limitations.some((sentence) => sentence.startsWith('A closed lo
 await check('group --clients 5 --group-senders 2 --outstanding 1 --count 41', { publishes: 41, fanOut: 4, endedBy: 'count' });
 await check('echo --clients 4 --outstanding 3 --count 500', { publishes: 500, fanOut: 1, endedBy: 'count' });
 await check('broadcast --clients 6 --senders 4 --outstanding 1 --count 120', { publishes: 120, fanOut: 6, endedBy: 'count' });
+// As websocket-bench spells them: -c is of all clients together.
+const twoHundred = '-s 200 --payload-padding 200 --local-addr 127.0.0.2';
+for (const type of ['json', 'binary', 'phoenix', 'actioncable']) {
+  const spelt = await check(`broadcast --clients 6 --server-type ${type} -c 4 ${twoHundred}`, {
+    publishes: 200, fanOut: 6, endedBy: 'count',
+    workload: { senders: 4, outstanding: 1, payload_bytes: 200, load_model: 'closed' },
+  });
+  assert.equal(spelt.target.protocol, `shootout-${type}`);
+  await check(`echo --clients 6 --server-type ${type} --concurrent 3 --sample-size 100`, {
+    publishes: 100, fanOut: 1, endedBy: 'count', workload: { clients: 6, senders: 3, outstanding: 1 },
+  });
+}
+await check('echo --clients 3 --concurrent 6 --sample-size 100', {
+  publishes: 100, fanOut: 1, endedBy: 'count', workload: { senders: 3, outstanding: 2 },
+});
 await check('private --clients 4 --outstanding 4 --max-rate 2 --duration 60s', { fanOut: 1, endedBy: 'capacity' });
 await check('star --senders 3 --receivers 5 --rounds 4', {
   publishes: 60, fanOut: 1, endedBy: 'count', workload: { load_model: 'rounds' },

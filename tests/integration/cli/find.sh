@@ -18,6 +18,9 @@ refused 2 'whole number of clients' find private --vary clients --from 2.5
 refused 2 '--resolution 60%: give a share' find private --resolution 60%
 refused 2 '--initial-clients means' find private --initial-clients 5 --from 5
 refused 2 '--limit-rtt 5: give a time' find private --limit-rtt 5
+refused 2 '--concurrent 20 is more than the 10 clients of the first test' find broadcast -c 20 --initial-clients 10
+refused 2 '--initial-clients 0: give a whole' find broadcast -c 4 --initial-clients 0
+refused 2 '--vary clients works' find broadcast -c 4 --step-size 10
 refused 2 '--limit-percentile 100: give a whole' find private --limit-percentile 100
 refused 2 '--keep-server is for the embedded' find private --keep-server --target ws://127.0.0.1:1 --app-key a
 refused 2 '--hlog belongs to one run' find private --hlog x

@@ -90,6 +90,39 @@ refused 2 'has no echoes' run echo --driver juggle
 refused 2 '--driver nobody: .muster drivers. lists' run private --driver nobody
 refused 2 '--group-senders 6 of --clients 5' run group --group-senders 6 --clients 5
 refused 2 '--app-key needs --target' run private --app-key k
+
+# The options of websocket-bench.
+for value in '' 0 -1 1.5 many; do
+  refused 2 '--concurrent .*whole number from 1' run echo --concurrent "$value"
+  refused 2 '^muster: -c .*whole number from 1' run broadcast -c "$value"
+  refused 2 '--sample-size .*whole number from 1' run broadcast --sample-size "$value"
+  refused 2 '^muster: -s .*whole number from 1' run echo -s "$value"
+  refused 2 '--payload-padding .*whole number from 1' run echo --payload-padding "$value"
+done
+refused 2 '^muster: -c needs a value: -c N' run echo -c
+refused 2 'needs at least' run echo --payload-padding 5
+refused 2 'did you mean --sample-size' run echo --sample-siz 5
+refused 2 '--server-type xml: give one of json.binary.phoenix.actioncable' run echo --server-type xml
+refused 2 '--server-type and --driver' run echo --server-type json --driver shootout-json
+refused 2 '--server-type belongs to echo and broadcast runs' run private --server-type json
+refused 2 '--concurrent belongs to echo and broadcast runs' run private --concurrent 4
+refused 2 '--concurrent 7 does not divide among 3 clients' run echo --clients 3 --concurrent 7
+refused 2 '--concurrent 7 does not divide among 3 clients' run broadcast --clients 3 --concurrent 7
+refused 2 '--outstanding 100000: driver shootout-json takes' run echo --clients 1 --concurrent 100k
+refused 2 '--concurrent and rounds' run echo --concurrent 4 --rounds 3
+for other in '--senders 3' '--outstanding 3'; do
+  refused 2 "all senders together await: leave ${other% *} out" run broadcast --concurrent 4 $other
+done
+refused 2 '--concurrent makes answers.*leave --rate out' run echo --concurrent 4 --rate 5
+refused 2 '^muster: -l is there already: give one list' run echo -l 127.0.0.2 -l 127.0.0.3
+refused 2 '-l|--local-addr' run echo -l ''
+refused 2 '--origin needs --target' run echo -o http://127.0.0.1
+for option in initial-clients step-size limit-rtt limit-percentile; do
+  refused 2 "unknown option --$option: searches have it.*muster find" run broadcast --$option 5
+done
+refused 2 'unknown option --total-steps: a search ends' run broadcast --total-steps 5
+refused 2 'unknown option --w: .*--workers' run broadcast -w 127.0.0.1:3000
+refused 2 'unknown option --worker-addr: .*--workers' run broadcast --worker-addr 127.0.0.1:3000
 refused 2 '--api-url needs --target' run private --api-url http://127.0.0.1:1
 refused 2 '--navigator needs --target' run private --navigator http://127.0.0.1:1
 refused 2 '--insecure needs --target' run private --insecure

@@ -61,6 +61,11 @@ async function check(workload, options, { publishes, fanOut, acks }) {
 const open = ["--rate", "50", "--warmup", "200ms", "--duration", "2s"];
 await check("echo", open, { publishes: 100, fanOut: 1, acks: false });
 await check("broadcast", ["--senders", "4", ...open], { publishes: 100, fanOut: CLIENTS, acks: true });
+// As websocket-bench is called.
+target[1] = `ws://127.0.0.1:${port}/cable`;
+const bench = ["--server-type", "actioncable", "-c", "4", "-s", "200", "--payload-padding", "200", "--warmup", "0s"];
+await check("echo", bench, { publishes: 200, fanOut: 1, acks: false });
+await check("broadcast", bench, { publishes: 200, fanOut: CLIENTS, acks: true });
 
 const ended = new Promise((resolve) => server.once("close", resolve));
 server.kill("SIGTERM");

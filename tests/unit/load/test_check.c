@@ -105,6 +105,31 @@ static void test_shapes(void **state) {
   refuse(&workload, "too many pairs");
 }
 
+static void test_in_flight_is_shared_out_evenly(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t clients, in_flight, senders, outstanding;
+  } cases[] = {{10, 1, 1, 1}, {10, 4, 4, 1}, {10, 10, 10, 1}, {10, 30, 10, 3}, {1, 7, 1, 7}};
+  struct workload workload = valid();
+  workload.load = LOAD_CLOSED;
+  workload.topology = TOPOLOGY_ECHO;
+  workload.workers = 1;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    workload.clients = cases[i].clients;
+    workload.in_flight = cases[i].in_flight;
+    workload_share_in_flight(&workload);
+    assert_int_equal(workload.senders, cases[i].senders);
+    assert_int_equal(workload.outstanding, cases[i].outstanding);
+    struct err err = {0};
+    if (run_check(&workload, &driver_shootout_json, &err) != STATUS_OK) fail_msg("%s", err.text);
+  }
+  workload.topology = TOPOLOGY_RING;
+  workload.clients = 10;
+  workload.in_flight = 15;
+  workload_share_in_flight(&workload);
+  refuse(&workload, "--concurrent 15 does not divide among 10 clients");
+}
+
 static void test_a_driver_says_what_it_cannot(void **state) {
   (void)state;
   struct workload workload = valid();
@@ -258,6 +283,7 @@ int main(void) {
       cmocka_unit_test(test_numbers),
       cmocka_unit_test(test_group_senders),
       cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_in_flight_is_shared_out_evenly),
       cmocka_unit_test(test_a_driver_says_what_it_cannot),
       cmocka_unit_test(test_other_hosts_need_permission),
       cmocka_unit_test(test_source_ports_of_one_address),

@@ -61,6 +61,10 @@ struct made_up {
 static enum status run(void *context, const struct workload *workload, struct report *report, struct err *err) {
   struct made_up *server = context;
   server->runs++;
+  if (workload->in_flight > 0) {
+    assert_int_equal(workload->senders, 4);
+    assert_int_equal(workload->outstanding, 1);
+  }
   if (workload->duration_ns > server->longest_ns) server->longest_ns = workload->duration_ns;
   double rate = workload->rate_per_sec;
   if (rate > server->capacity && server->error != STATUS_OK) return err_set(err, server->error, "it is gone");
@@ -188,6 +192,25 @@ static void an_interrupt_ends_it_without_an_answer(void **state) {
   free(find);
 }
 
+static void keeps_what_is_in_flight_when_clients_grow(void **state) {
+  (void)state;
+  struct made_up server = {.capacity = 1e9};
+  struct workload workload = workload_of_sample();
+  workload.clients = 4; /* so that at first all send */
+  workload.in_flight = 4;
+  workload_share_in_flight(&workload);
+  struct find_settings settings = settings_of(&workload, &server);
+  settings.vary = FIND_CLIENTS;
+  settings.search.from = 4;
+  settings.search.to = 32;
+  settings.search.whole_numbers = true;
+  struct find *find = calloc(1, sizeof *find);
+  assert_int_equal(find_run(find, &settings, NULL), STATUS_OK);
+  assert_int_equal(find->search.end, SEARCH_ALL_HELD);
+  assert_int_equal(find->step[find->steps - 1].clients, 32);
+  free(find);
+}
+
 static void lengthens_steps_for_their_percentiles(void **state) {
   (void)state;
   struct made_up server = {.capacity = 1e9};
@@ -215,6 +238,7 @@ int main(void) {
       cmocka_unit_test(names_a_limited_generator),
       cmocka_unit_test(takes_a_server_that_is_gone_for_broken),
       cmocka_unit_test(an_interrupt_ends_it_without_an_answer),
+      cmocka_unit_test(keeps_what_is_in_flight_when_clients_grow),
       cmocka_unit_test(lengthens_steps_for_their_percentiles),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
