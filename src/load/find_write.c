@@ -258,25 +258,6 @@ static void write_clock_json(struct json_writer *w, const char *key, const struc
   json_close_object(w);
 }
 
-static void write_objectives(struct json_writer *w, const struct find_step *step) {
-  json_open_array(w, "objectives");
-  for (uint32_t i = 0; i < step->objectives; i++) {
-    const struct report_objective *objective = &step->objective[i];
-    json_open_object(w, NULL);
-    json_put_text(w, "text", objective->text);
-    json_put_text(w, "unit", objective->unit);
-    if (objective->evaluable) {
-      json_put_double(w, "measured", objective->measured);
-      json_put_bool(w, "held", objective->held);
-    } else {
-      json_put_null(w, "measured");
-      json_put_null(w, "held");
-    }
-    json_close_object(w);
-  }
-  json_close_array(w);
-}
-
 static void write_figures(struct json_writer *w, const struct find *find, const struct find_step *step) {
   json_open_object(w, "figures");
   json_put_double(w, "length_s", step->length_s);
@@ -296,7 +277,7 @@ static void write_figures(struct json_writer *w, const struct find *find, const 
   write_clock_json(w, "ack", &step->ack);
   write_clock_json(w, "delivery", &step->delivery);
   write_clock_json(w, "schedule_lag", &step->schedule_lag);
-  write_objectives(w, step);
+  report_json_objectives(w, step->objective, step->objectives);
   json_close_object(w);
 }
 

@@ -37,10 +37,10 @@ static void write_tool(struct json_writer *w) {
 }
 
 /* What could not be measured is null, not 0, and was neither held nor broken. */
-static void write_objectives(struct json_writer *w, const struct report *r) {
+void report_json_objectives(struct json_writer *w, const struct report_objective *objectives, uint32_t count) {
   json_open_array(w, "objectives");
-  for (uint32_t i = 0; i < r->objectives; i++) {
-    const struct report_objective *objective = &r->objective[i];
+  for (uint32_t i = 0; i < count; i++) {
+    const struct report_objective *objective = &objectives[i];
     json_open_object(w, NULL);
     json_put_text(w, "text", objective->text);
     json_put_text(w, "unit", objective->unit);
@@ -63,7 +63,7 @@ static void write_verdict(struct json_writer *w, const struct report *r) {
   for (uint32_t i = 0; i < r->reasons; i++)
     json_put_text(w, NULL, r->reason[i]);
   json_close_array(w);
-  write_objectives(w, r);
+  report_json_objectives(w, r->objective, r->objectives);
   json_open_object(w, "bounds");
   json_put_int(w, "schedule_lag_p99_ns", VERDICT_LAG_P99_NS);
   json_put_double(w, "worker_busy_share", VERDICT_BUSY_SHARE);
