@@ -29,6 +29,20 @@ const char *report_end_name(enum report_end end) {
   return names[end];
 }
 
+const char *observed_role_name(enum observed_role role) {
+  static const char *const names[] = {"server", "generator", "other"};
+  return names[role];
+}
+
+void report_observed_free(struct report_observed *observed) {
+  free(observed->column);
+  free(observed->value);
+  observed->column = NULL;
+  observed->value = NULL;
+  observed->columns = 0;
+  observed->rows = 0;
+}
+
 uint64_t report_early(const struct report *report) {
   uint64_t established = report->measure.connections.established, later = report->backlog.returned;
   return established > later ? established - later : 0;
@@ -58,10 +72,15 @@ void report_free(struct report *report) {
     free(report->clock[i]);
     report->clock[i] = NULL;
   }
+  for (uint32_t i = 0; i < report->observations; i++)
+    report_observed_free(&report->observed[i]);
+  free(report->observed);
   free(report->second);
   free(report->worker);
   report->second = NULL;
   report->worker = NULL;
+  report->observed = NULL;
+  report->observations = 0;
   report->seconds = 0;
   report->workers = 0;
 }

@@ -97,6 +97,23 @@ struct report_memory {
   uint64_t server_before_bytes, server_held_bytes; /* private pages of the embedded server */
 };
 
+/* What one source of figures (a process, a cgroup, a metrics page) showed about once a second, from before the warm-up
+ * to the end of the grace (docs/observe.md). */
+enum observed_role { OBSERVED_SERVER, OBSERVED_GENERATOR, OBSERVED_OTHER };
+const char *observed_role_name(enum observed_role role);
+#define OBSERVED_COLUMN_MAX 128
+struct report_observed {
+  char source[256], label[96]; /* "pid:123", "musterd (embedded)" */
+  char error[256];             /* why values are missing; "" when none is */
+  enum observed_role role;
+  double interval_s;                   /* that was aimed at */
+  char (*column)[OBSERVED_COLUMN_MAX]; /* owned */
+  uint32_t columns, rows;
+  double *value; /* owned; each row: its time in seconds since the measure phase began, then a value for each column;
+                    NaN: not known. Rates are of the time since the row before. */
+};
+void report_observed_free(struct report_observed *observed);
+
 /* What ended the measure phase. */
 enum report_end {
   ENDED_BY_TIME,
@@ -158,6 +175,8 @@ struct report {
                           unknown */
   struct report_worker *worker; /* owned */
   uint32_t workers;
+  struct report_observed *observed; /* owned */
+  uint32_t observations;
   const char *(*code_text)(int32_t code); /* text for a server's code, or NULL */
   const char *const *server_counters;     /* names of the tallies' extras, NULL behind the last; NULL: none */
 

@@ -4,6 +4,7 @@
 #include "report/document.h"
 #include "report/json_parts.h"
 #include "report/json_writer.h"
+#include "report/observed.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -599,6 +600,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_memory(w, report);
   costs_write_json(w, report);
   write_workers(w, report);
+  observed_write_json(w, report);
   write_comparability(w, report);
   write_limitations(w, report);
   json_close_object(w);

@@ -3,6 +3,7 @@
 #include "report/costs.h"
 #include "report/document.h"
 #include "report/layout.h"
+#include "report/observed.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -449,6 +450,7 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   write_backlog(file, report);
   write_memory(file, report);
   write_workers(file, report);
+  observed_write_text(file, report);
   write_limitations(file, report);
   fputc('\n', file);
   write_objectives(file, report);

@@ -45,7 +45,8 @@ function mutate(report) {
       const before = value[key];
       value[key] = typeof before === "object" && before !== null ? 7 : { wrong: true };
       assertRefused(report, `a wrong type at ${path}/${key}`);
-      if (typeof before === "number" && !path.endsWith("_by_code")) {
+      const maySink = path.endsWith("_by_code") || /^\/observed\/\d+\/rows\//.test(path);
+      if (typeof before === "number" && !maySink) {
         value[key] = -0.5;
         assertRefused(report, `a negative fraction at ${path}/${key}`);
       }

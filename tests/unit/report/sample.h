@@ -4,6 +4,7 @@
 
 #include "report/document.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,25 @@ static inline struct histogram *sample_histogram(int64_t value_ns, uint64_t coun
   histogram_reset(h);
   histogram_record_many(h, value_ns, count);
   return h;
+}
+
+/* One process, a row before the measure phase (half of it unknown) and two in it. */
+static inline void sample_observe(struct report *r) {
+  static const double values[] = {-0.5, NAN, 1000691, 1.005, 0.25, 1000693, 2.005, 0.75, 1000695};
+  r->observed = calloc(1, sizeof *r->observed);
+  r->observations = 1;
+  *r->observed = (struct report_observed){.source = "pid:7",
+      .label = "a server",
+      .error = "1 of 3 samples: gone for a while",
+      .role = OBSERVED_SERVER,
+      .interval_s = 1,
+      .columns = 2,
+      .rows = 3,
+      .column = calloc(2, sizeof *r->observed->column),
+      .value = malloc(sizeof values)};
+  strcpy(r->observed->column[0], "cpu_cores");
+  strcpy(r->observed->column[1], "rss_bytes");
+  memcpy(r->observed->value, values, sizeof values);
 }
 
 /* 20 clients in a ring, 100/s for 10 s, everything well. The caller frees it with report_free. */
@@ -139,6 +159,7 @@ static inline struct report sample_primes(void) {
       .ack = {1000457, 1000507, 1000537, 1000541},
       .delivery = {1000547, 1000577, 1000579, 1000589},
       .schedule_lag = {1000609, 1000619, 1000621, 1000639}};
+  sample_observe(&r);
   r.fan_out = 1.3125;
   r.acks_per_second = 1000651.5;
   r.deliveries_per_second = 1000667.5;

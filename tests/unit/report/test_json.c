@@ -96,6 +96,10 @@ static void every_number_stands_at_its_key(void **state) {
       {"workers.0.longest_gap_ns", 1000381},
       {"workers.0.rss_bytes", 1000393},
       {"workers.0.nice", -7},
+      {"observed.0.interval_s", 1},
+      {"observed.0.rows.0.0", -0.5},
+      {"observed.0.rows.1.1", 0.25},
+      {"observed.0.rows.2.2", 1000695},
       {"series.rows", 2},
       {"series.scheduled.0", 1000397},
       {"series.attempted.0", 1000403},
@@ -142,6 +146,10 @@ static void every_number_stands_at_its_key(void **state) {
   assert_true(json_is_null(at(root, "publishes.rejected_by_code.1.name")));
   assert_true(json_is_null(at(root, "series.ack.p99_ns.1")));
   assert_true(json_is_true(at(root, "workers.0.died")));
+  assert_text(root, "observed.0.source", "pid:7");
+  assert_text(root, "observed.0.role", "server");
+  assert_text(root, "observed.0.columns.1", "rss_bytes");
+  assert_true(json_is_null(at(root, "observed.0.rows.0.1")));
   json_decref(root);
   report_free(&r);
 }

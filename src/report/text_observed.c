@@ -1,0 +1,88 @@
+#include "report/layout.h"
+#include "report/observed.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Only the series that the user chose have such names, and not many of them fit a page. */
+#define SERIES_LINES 8
+
+static uint32_t find_column(const struct report_observed *observed, const char *column) {
+  uint32_t i = 0;
+  while (i < observed->columns && strcmp(observed->column[i], column) != 0)
+    i++;
+  return i;
+}
+
+struct observed_summary observed_summary(
+    const struct report_observed *observed, const char *column, double from_s, double to_s) {
+  struct observed_summary summary = {0};
+  uint32_t index = find_column(observed, column);
+  double sum = 0;
+  if (index == observed->columns) return summary;
+  for (uint32_t row = 0; row < observed->rows; row++) {
+    const double *values = &observed->value[(size_t)row * (observed->columns + 1)];
+    double value = values[1 + index];
+    if (values[0] <= from_s || values[0] > to_s || isnan(value)) continue;
+    if (summary.count == 0 || value < summary.min) summary.min = value;
+    if (summary.count == 0 || value > summary.max) summary.max = value;
+    sum += value;
+    summary.count++;
+  }
+  if (summary.count) summary.mean = sum / summary.count;
+  return summary;
+}
+
+/* A row tells of the second before it, and is taken a little after that one's end. */
+#define LATE_S 0.5
+
+static struct observed_summary in_measure(
+    const struct report_observed *observed, const char *column, const struct report *report) {
+  return observed_summary(observed, column, LATE_S, report->measure_s + LATE_S);
+}
+
+static void bytes_text(char out[112], const struct observed_summary *s) {
+  char min[32], mean[32], max[32];
+  format_bytes(min, (uint64_t)s->min);
+  format_bytes(mean, (uint64_t)s->mean);
+  format_bytes(max, (uint64_t)s->max);
+  snprintf(out, 112, "; memory %s / %s / %s", min, mean, max);
+}
+
+static void write_usage(FILE *file, const char *label, const struct report_observed *o, const struct report *report) {
+  struct observed_summary cpu = in_measure(o, "cpu_cores", report);
+  struct observed_summary memory = in_measure(o, "rss_bytes", report);
+  char cpu_text[64] = "CPU not known", memory_text[112] = "";
+  if (memory.count == 0) memory = in_measure(o, "memory_bytes", report);
+  if (cpu.count) snprintf(cpu_text, sizeof cpu_text, "CPU %.2f / %.2f / %.2f cores", cpu.min, cpu.mean, cpu.max);
+  if (memory.count) bytes_text(memory_text, &memory);
+  page_text(file, label, "%s: %s%s", o->label, cpu_text, memory_text);
+}
+
+static void write_series(FILE *file, const char *label, const struct report_observed *o, const struct report *report) {
+  page_text(file, label, "%s:", o->label);
+  for (uint32_t i = 0; i < o->columns && i < SERIES_LINES; i++) {
+    struct observed_summary s = in_measure(o, o->column[i], report);
+    if (s.count == 0) {
+      page_text(file, "", "  %s: no value", o->column[i]);
+    } else {
+      page_text(file, "", "  %s: %.6g / %.6g / %.6g", o->column[i], s.min, s.mean, s.max);
+    }
+  }
+  if (o->columns > SERIES_LINES) page_text(file, "", "  and %u more, in the JSON report", o->columns - SERIES_LINES);
+}
+
+void observed_write_text(FILE *file, const struct report *report) {
+  for (uint32_t i = 0; i < report->observations; i++) {
+    const struct report_observed *o = &report->observed[i];
+    const char *label = i == 0 ? "observed" : "";
+    bool is_machine = find_column(o, "cpu_cores") < o->columns;
+    if (is_machine) {
+      write_usage(file, label, o, report);
+    } else {
+      write_series(file, label, o, report);
+    }
+    if (o->error[0]) page_text(file, "", "  values are missing: %s", o->error);
+  }
+  if (report->observations) page_text(file, "", "(least / mean / greatest of the seconds of the measure phase)");
+}
