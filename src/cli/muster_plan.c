@@ -9,12 +9,17 @@
 #include "load/check.h"
 #include "load/estimate.h"
 #include "load/run.h"
+#include "load/settings.h"
+#include "report/json_parts.h"
 #include "report/layout.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+
+#define CHANGES_MAX 8
 
 struct plan_page {
   const struct run_arguments *arguments;
@@ -22,6 +27,9 @@ struct plan_page {
   const struct driver *driver;
   struct totals totals;
   struct needs needs;
+  char change[CHANGES_MAX][160]; /* what to do first, as root */
+  uint32_t changes;
+  bool fits; /* this machine can carry it */
 };
 
 struct number {
@@ -133,63 +141,132 @@ static uint64_t kernel_setting(const char *path) {
   return value;
 }
 
-static bool advise(const char *path, const char *name, uint64_t needed) {
+static void change(struct plan_page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void change(struct plan_page *page, const char *format, ...) {
+  va_list args;
+  if (page->changes == CHANGES_MAX) return;
+  va_start(args, format);
+  vsnprintf(page->change[page->changes++], sizeof page->change[0], format, args);
+  va_end(args);
+}
+
+static void advise(struct plan_page *page, const char *path, const char *name, uint64_t needed) {
   uint64_t value = kernel_setting(path);
-  if (value >= needed) return false;
-  page_text(stdout, "", "sysctl -w %s=%" PRIu64 "  (is %" PRIu64 ")", name, needed, value);
-  return true;
+  if (value < needed) change(page, "sysctl -w %s=%" PRIu64 "  (is %" PRIu64 ")", name, needed, value);
 }
 
 /* Commands that this machine needs first. */
-static bool print_changes(const struct plan_page *page) {
+static void find_changes(struct plan_page *page) {
   const struct needs *n = &page->needs;
   uint64_t in_one = n->worker_descriptors, in_all = n->connections * UINT64_C(2) + 4096;
-  bool any = false;
   if (in_one > n->nofile_hard) {
-    any = true;
-    advise("/proc/sys/fs/nr_open", "fs.nr_open", in_one);
-    page_text(stdout, "", "ulimit -n %" PRIu64 "  (is %" PRIu64 ")", in_one, n->nofile_hard);
+    advise(page, "/proc/sys/fs/nr_open", "fs.nr_open", in_one);
+    change(page, "ulimit -n %" PRIu64 "  (is %" PRIu64 ")", in_one, n->nofile_hard);
   }
-  any |= advise("/proc/sys/fs/file-max", "fs.file-max", in_all);
-  uint64_t backlog = page->workload->connect_concurrency;
-  any |= advise("/proc/sys/net/core/somaxconn", "net.core.somaxconn", backlog);
-  any |= advise(
-      "/proc/sys/net/netfilter/nf_conntrack_max", "net.netfilter.nf_conntrack_max", n->connections + UINT64_C(4096));
+  advise(page, "/proc/sys/fs/file-max", "fs.file-max", in_all);
+  advise(page, "/proc/sys/net/core/somaxconn", "net.core.somaxconn", page->workload->connect_concurrency);
+  advise(page, "/proc/sys/net/netfilter/nf_conntrack_max", "net.netfilter.nf_conntrack_max",
+      n->connections + UINT64_C(4096));
   if (n->source_ports * n->source_addresses < n->connections) {
-    any = true;
-    page_text(stdout, "", "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\", or --local-addr with more addresses");
+    change(page, "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\", or --local-addr with more addresses");
   }
-  return any;
 }
 
-static int print_machine(const struct plan_page *page) {
-  struct err err = {0};
+static void print_changes(const struct plan_page *page) {
   page_text(stdout, "do first", "what this machine must be told before, as root:");
-  if (!print_changes(page)) page_text(stdout, "", "nothing: its settings do");
-  if (run_check(page->workload, page->driver, &err) == STATUS_OK) {
-    page_text(stdout, "verdict", "this machine can carry it");
-    return finish_stdout(EXIT_VALID);
+  for (uint32_t i = 0; i < page->changes; i++)
+    page_text(stdout, "", "%s", page->change[i]);
+  if (page->changes == 0) page_text(stdout, "", "nothing: its settings do");
+}
+
+static void print_page(const struct plan_page *page) {
+  print_title(page);
+  report_write_workload(stdout, page->workload);
+  page_text(stdout, "target", "%s over driver %s",
+      page->workload->target ? page->workload->target : "an embedded musterd", page->driver->name);
+  print_traffic(page);
+  print_bandwidth(page);
+  print_durations(page);
+  print_needs(page);
+  print_changes(page);
+  if (page->fits) page_text(stdout, "verdict", "this machine can carry it");
+}
+
+/* --- the same as JSON --- */
+
+static void put_traffic(struct json_writer *w, const struct totals *t) {
+  json_open_object(w, "traffic");
+  json_put_bool(w, "known", t->known);
+  json_put_uint(w, "warmup_publishes", t->warmup_publishes);
+  json_put_uint(w, "publishes", t->publishes);
+  json_put_uint(w, "deliveries", t->deliveries);
+  json_put_uint(w, "copies", t->distributions);
+  json_put_double(w, "copies_per_publish", t->copies);
+  json_close_object(w);
+}
+
+static void put_needs(struct json_writer *w, const struct needs *n) {
+  json_open_object(w, "needs");
+  json_put_uint(w, "connections", n->connections);
+  json_put_uint(w, "workers", n->workers);
+  json_put_uint(w, "open_files_per_worker", n->worker_descriptors);
+  json_put_uint(w, "open_files_allowed", n->nofile_hard);
+  json_put_uint(w, "source_addresses", n->source_addresses);
+  json_put_uint(w, "source_ports_per_address", n->source_ports);
+  json_put_uint(w, "generator_bytes", n->accounting_bytes);
+  json_put_uint(w, "kernel_bytes", n->kernel_bytes);
+  json_put_uint(w, "server_bytes", n->server_bytes);
+  if (n->available_bytes == UINT64_MAX) {
+    json_put_null(w, "available_bytes");
+  } else {
+    json_put_uint(w, "available_bytes", n->available_bytes);
   }
-  finish_stdout(EXIT_VALID);
-  return complain(&err);
+  json_close_object(w);
+}
+
+static void print_json(const struct plan_page *page, const struct err *refusal) {
+  struct json_writer writer = {.file = stdout};
+  struct json_writer *w = &writer;
+  json_open_object(w, NULL);
+  json_put_text(w, "document", "plan");
+  json_put_uint(w, "schema_version", 1);
+  report_json_tool(w);
+  json_put_text(w, "driver", page->driver->name);
+  json_put_text(w, "target", page->workload->target);
+  report_json_workload(w, page->workload);
+  put_traffic(w, &page->totals);
+  put_needs(w, &page->needs);
+  json_open_array(w, "do_first");
+  for (uint32_t i = 0; i < page->changes; i++)
+    json_put_text(w, NULL, page->change[i]);
+  json_close_array(w);
+  json_put_bool(w, "fits", page->fits);
+  json_put_text(w, "refusal", page->fits ? NULL : refusal->text);
+  json_close_object(w);
+  putchar('\n');
 }
 
 static int print_plan(const struct run_arguments *arguments, struct workload *workload) {
   struct err err = {0};
   struct plan_page page = {.arguments = arguments, .workload = workload};
+  bool json = session_prints_json(arguments);
+  if (arguments->output || (arguments->json && !json)) {
+    err_set(&err, STATUS_USAGE, "a plan is printed and not saved: give --json -");
+    return complain(&err);
+  }
   if (session_driver(workload, &page.driver, &err) != STATUS_OK) return complain(&err);
   if (check_workload(workload, page.driver, &err) != STATUS_OK) return complain(&err);
-  estimate_totals(workload, &page.totals);
+  estimate_totals(workload, settings_capabilities(workload, page.driver), &page.totals);
   if (check_needs(workload, page.driver, &page.needs, &err) != STATUS_OK) return complain(&err);
-  print_title(&page);
-  report_write_workload(stdout, workload);
-  page_text(stdout, "target", "%s over driver %s", workload->target ? workload->target : "an embedded musterd",
-      page.driver->name);
-  print_traffic(&page);
-  print_bandwidth(&page);
-  print_durations(&page);
-  print_needs(&page);
-  return print_machine(&page);
+  find_changes(&page);
+  page.fits = run_check(workload, page.driver, &err) == STATUS_OK;
+  if (json) {
+    print_json(&page, &err);
+  } else {
+    print_page(&page);
+  }
+  int code = finish_stdout(EXIT_VALID);
+  return page.fits || code != EXIT_VALID ? code : complain(&err);
 }
 
 int command_plan(int argc, char **argv) {
@@ -219,15 +296,19 @@ static void print_scaled(const struct scenario *scenario) {
   }
 }
 
-static void print_preset(const struct run_arguments *arguments) {
-  const struct workload *w = &arguments->workload;
+static enum status print_preset(struct run_arguments *arguments, struct err *err) {
+  struct workload *w = &arguments->workload;
+  const struct driver *driver;
   struct totals totals;
-  estimate_totals(w, &totals);
+  enum status status = session_driver(w, &driver, err);
+  if (status != STATUS_OK) return status;
+  estimate_totals(w, settings_capabilities(w, driver), &totals);
   printf("%-20s %s\n", w->name, scenario_find(&arguments->scenario, "", "title")->value);
   printf("%-20s %s connections, %s publishes, %s copies, %s deliveries\n%-20s ", "", count(workload_online(w)).text,
       count(totals.publishes).text, count(totals.distributions).text, count(totals.deliveries).text, "");
   print_scaled(&arguments->scenario);
   printf("\n");
+  return STATUS_OK;
 }
 
 int command_scenarios(int argc, char **argv) {
@@ -240,7 +321,7 @@ int command_scenarios(int argc, char **argv) {
     struct err err = {0};
     snprintf(name, sizeof name, "%s", preset->name);
     enum status status = run_arguments_parse(1, words, &arguments, &err);
-    if (status == STATUS_OK) print_preset(&arguments);
+    if (status == STATUS_OK) status = print_preset(&arguments, &err);
     run_arguments_free(&arguments);
     if (status != STATUS_OK) return complain(&err);
   }

@@ -2,6 +2,7 @@
 
 #include "cli/muster_presets.h"
 #include "load/estimate.h"
+#include "load/settings.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -188,7 +189,8 @@ enum status scenario_check_expected(
   const struct expected_totals *expected = &plain->expected;
   if (!expected->given) return STATUS_OK;
   struct totals totals;
-  estimate_totals(&plain->workload, &totals);
+  const struct driver *driver = driver_find(plain->workload.driver ? plain->workload.driver : "juggle");
+  estimate_totals(&plain->workload, settings_capabilities(&plain->workload, driver), &totals);
   enum status status =
       check_total(scenario, "connections", expected->connections, workload_online(&plain->workload), err);
   if (status == STATUS_OK) status = check_total(scenario, "publishes", expected->publishes, totals.publishes, err);

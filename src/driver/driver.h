@@ -141,6 +141,10 @@ struct driver {
   /* What the server tells that no other counter says, by its names in the report; NULL behind the last. */
   const char *counters[TALLY_EXTRAS];
 
+  /* Capabilities that the settings take away, as far as they say so before anything is asked of the server; NULL: none.
+   */
+  unsigned (*without)(const struct driver_settings *settings);
+
   /* Checks the settings and provisions the population; blocking, but keeps to settings.deadline_ns and interrupted.
    * Fills run->population, address, server_name, server_version and tls. When it fails it leaves nothing behind. */
   enum status (*prepare)(struct driver_run *run, struct err *err);

@@ -283,6 +283,13 @@ static uint16_t keep_alive_s(const struct driver_run *run) {
   return told_s > UINT16_MAX ? UINT16_MAX : (uint16_t)told_s;
 }
 
+/* Version 5 has subscriptions that leave out what the client itself publishes. */
+static unsigned without(const struct driver_settings *settings) {
+  const char *version = settings->mqtt.version;
+  unsigned less = !version || strcmp(version, "5") == 0 ? CAPABILITY_GROUP_ECHO : 0;
+  return settings->mqtt.qos == 0 ? less | CAPABILITY_ACKS : less;
+}
+
 static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
   static const char *const meanings[] = {
       "none", "PUBACK: the broker has taken over the message (QoS 1)", "PUBCOMP: the handshake is through (QoS 2)"};
@@ -296,8 +303,7 @@ static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
   run->title = plan->title;
   run->ack_meaning = meanings[plan->qos];
   run->delivery = deliveries[plan->qos];
-  if (plan->qos == 0) run->capabilities &= ~(unsigned)CAPABILITY_ACKS;
-  if (plan->version == MQTT_5) run->capabilities &= ~(unsigned)CAPABILITY_GROUP_ECHO;
+  run->capabilities &= ~without(&run->settings);
 }
 
 static uint16_t default_port(bool tls, bool websocket) {
@@ -789,6 +795,7 @@ const struct driver driver_mqtt = {
     .outstanding_max = 32768,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct mqtt_client),
+    .without = without,
     .prepare = mqtt_prepare,
     .release = mqtt_release,
     .opened = mqtt_opened,

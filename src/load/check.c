@@ -127,10 +127,10 @@ static uint64_t ring_size(uint64_t messages) {
 }
 
 /* The embedded server forgets what is too old or too much, so that a loss would be no finding. */
-static enum status check_embedded_backlog(const struct workload *w, struct err *err) {
+static enum status check_embedded_backlog(const struct workload *w, const struct driver *driver, struct err *err) {
   uint64_t receivers = w->clients - w->senders, length_ns = w->duration_ns;
   struct totals totals;
-  estimate_totals(w, &totals);
+  estimate_totals(w, driver->capabilities, &totals);
   uint64_t each = (totals.publishes + receivers - 1) / receivers;
   if (each > EMBEDDED_BACKLOG_MESSAGES) {
     return err_set(err, STATUS_USAGE,
@@ -174,7 +174,7 @@ static enum status check_backlog(const struct workload *w, const struct driver *
   if (w->catch_up_deadline_ns > LEDGER_REACH_NS || spent_ns + w->catch_up_deadline_ns > LEDGER_REACH_NS) {
     return usage(err, "duration, grace and catch-up together may take 4 hours at most: shorten --duration");
   }
-  return w->target ? STATUS_OK : check_embedded_backlog(w, err);
+  return w->target ? STATUS_OK : check_embedded_backlog(w, driver, err);
 }
 
 static enum status check_shape(const struct workload *w, struct err *err) {

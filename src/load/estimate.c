@@ -74,12 +74,12 @@ static uint64_t all_deliveries(const struct workload *w, const struct ledger_pla
   return publishes * online_recipients(plan, workload_online(w), 0, 0);
 }
 
-void estimate_totals(const struct workload *workload, struct totals *out) {
+void estimate_totals(const struct workload *workload, unsigned capabilities, struct totals *out) {
   *out = (struct totals){0};
   count_publishes(workload, out);
   out->copies = workload_copies(workload);
   out->distributions = (uint64_t)fmin(round((double)out->publishes * out->copies), 9e18);
-  struct topology topology = topology_of(workload);
+  struct topology topology = topology_with(workload, capabilities);
   bool apart = topology.kind == TOPOLOGY_GROUPS && !topology.shared_groups;
   bool sound = topology.senders > 0 && topology.senders <= topology.clients &&
                workload->offline <= topology.clients - topology.senders &&

@@ -17,7 +17,8 @@ struct totals {
   double copies; /* distributions per publish */
 };
 
-/* Totals of a workload of which every publish is acked and every delivery arrives. Poisson arrivals: the mean. */
-void estimate_totals(const struct workload *workload, struct totals *out);
+/* Totals of a workload of which every publish is acked and every delivery arrives, over a driver of such capabilities
+ * (settings_capabilities). Poisson arrivals: the mean. */
+void estimate_totals(const struct workload *workload, unsigned capabilities, struct totals *out);
 
 #endif

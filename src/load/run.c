@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "load/client.h"
 #include "load/merge.h"
+#include "load/settings.h"
 #include "load/shared.h"
 #include "load/worker.h"
 #include "net/tls.h"
@@ -632,15 +633,7 @@ static void fill_settings(struct run *run) {
       .tls_key_file = workload->tls_key_file,
       .user = workload->user,
       .password = options->password,
-      .mqtt =
-          {
-              .version = workload->mqtt_version,
-              .topic_prefix = workload->topic_prefix,
-              .qos = workload->qos,
-              .receive_maximum = workload->receive_maximum,
-              .keep_session = workload->keep_session,
-              .retain = workload->retain,
-          },
+      .mqtt = settings_mqtt(workload),
       .interrupted = options->interrupted,
   };
   snprintf(run->report->run_id, sizeof(run->report->run_id), "muster-%016" PRIx64, run_id);
@@ -769,8 +762,7 @@ static enum status carry_out(struct run *run, struct err *err) {
 /* What the driver found out about this run decides who answers and who hears. */
 static enum status settle_answers(struct run *run, struct err *err) {
   struct plan *plan = &run->plan;
-  bool to_many = plan->topology.kind == TOPOLOGY_GROUPS || plan->topology.kind == TOPOLOGY_ROOM;
-  plan->topology.group_echo = to_many && plan->run.capabilities & CAPABILITY_GROUP_ECHO;
+  plan->topology = topology_with(&run->workload, plan->run.capabilities);
   plan->answer = topology_answer(&plan->topology, plan->run.capabilities);
   run->report->has_acks = plan->answer == ANSWER_ACK;
   if (!plan->closed || plan->answer != ANSWER_NONE) return STATUS_OK;

@@ -15,6 +15,13 @@ struct topology topology_of(const struct workload *workload) {
   };
 }
 
+struct topology topology_with(const struct workload *workload, unsigned capabilities) {
+  struct topology topology = topology_of(workload);
+  bool to_many = topology.kind == TOPOLOGY_GROUPS || topology.kind == TOPOLOGY_ROOM;
+  topology.group_echo = to_many && capabilities & CAPABILITY_GROUP_ECHO;
+  return topology;
+}
+
 /* --- one recipient: ring, pairs, star, echo --- */
 
 static uint32_t only_recipient(const struct topology *topology, uint32_t sender, uint32_t target) {

@@ -20,6 +20,9 @@ struct topology {
 /* The shape of a workload; senders are the clients that really publish, whatever workload->senders says. */
 struct topology topology_of(const struct workload *workload);
 
+/* The shape with what a driver of such capabilities makes of it: whether a sender hears itself. */
+struct topology topology_with(const struct workload *workload, unsigned capabilities);
+
 /* Where a sender's message goes, as the driver is told. */
 struct topology_address {
   enum publish_to to;

@@ -246,7 +246,7 @@ static void test_presets_come_to_the_published_totals(void **state) {
     struct run_arguments a = accept(preset->name, NULL);
     struct totals totals;
     assert_string_equal(a.workload.name, preset->name);
-    estimate_totals(&a.workload, &totals);
+    estimate_totals(&a.workload, 0, &totals);
     assert_true(totals.known);
     if (!expected) { /* our own, for a protocol whose field has published no test */
       run_arguments_free(&a);

@@ -1,6 +1,7 @@
 #include "load/estimate.h"
 
 #include "base/clock.h"
+#include "load/settings.h"
 #include "load/topology.h"
 
 #include <setjmp.h>
@@ -11,7 +12,7 @@
 
 static struct totals totals_of(const struct workload *workload) {
   struct totals totals;
-  estimate_totals(workload, &totals);
+  estimate_totals(workload, 0, &totals);
   return totals;
 }
 
@@ -128,6 +129,28 @@ static void test_groups(void **state) {
   assert_int_equal(totals.deliveries, 20 * (5 * 5 + 45 * 4)); /* group 0 has the one who is online */
 }
 
+/* A driver that echoes to the sender adds one delivery to each message of a group or a room, and none elsewhere. */
+static void test_senders_who_hear_themselves(void **state) {
+  (void)state;
+  struct workload w = {
+      .topology = TOPOLOGY_GROUPS, .clients = 10, .senders = 2, .rate_per_sec = 5, .duration_ns = NS_PER_SEC};
+  struct totals totals;
+  estimate_totals(&w, CAPABILITY_GROUP_ECHO, &totals);
+  assert_int_equal(totals.deliveries, 50);
+  assert_int_equal(totals_of(&w).deliveries, 45);
+  w.topology = TOPOLOGY_ROOM;
+  estimate_totals(&w, CAPABILITY_GROUP_ECHO, &totals);
+  assert_int_equal(totals.deliveries, 50);
+  w.topology = TOPOLOGY_RING;
+  estimate_totals(&w, CAPABILITY_GROUP_ECHO, &totals);
+  assert_int_equal(totals.deliveries, 5);
+  w.topology = TOPOLOGY_GROUPS;
+  unsigned of_mqtt = settings_capabilities(&w, driver_find("mqtt"));
+  assert_false(of_mqtt & CAPABILITY_GROUP_ECHO); /* No Local of version 5 */
+  w.mqtt_version = "3.1.1";
+  assert_true(settings_capabilities(&w, driver_find("mqtt")) & CAPABILITY_GROUP_ECHO);
+}
+
 static void test_room_broadcast_echo_self(void **state) {
   (void)state;
   struct workload w = {.topology = TOPOLOGY_ROOM,
@@ -171,6 +194,7 @@ int main(void) {
       cmocka_unit_test(test_star_against_counting),
       cmocka_unit_test(test_greatest_numbers_end_soon),
       cmocka_unit_test(test_groups),
+      cmocka_unit_test(test_senders_who_hear_themselves),
       cmocka_unit_test(test_room_broadcast_echo_self),
       cmocka_unit_test(test_ramp),
   };

@@ -1,0 +1,17 @@
+#include "load/settings.h"
+
+struct mqtt_settings settings_mqtt(const struct workload *workload) {
+  return (struct mqtt_settings){
+      .version = workload->mqtt_version,
+      .topic_prefix = workload->topic_prefix,
+      .qos = workload->qos,
+      .receive_maximum = workload->receive_maximum,
+      .keep_session = workload->keep_session,
+      .retain = workload->retain,
+  };
+}
+
+unsigned settings_capabilities(const struct workload *workload, const struct driver *driver) {
+  struct driver_settings settings = {.mqtt = settings_mqtt(workload)};
+  return driver->without ? driver->capabilities & ~driver->without(&settings) : driver->capabilities;
+}
