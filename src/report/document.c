@@ -1,5 +1,7 @@
 #include "report/document.h"
 
+#include "build_facts.h"
+
 #include <stdlib.h>
 
 static const char *const clock_names[REPORT_CLOCKS] = {
@@ -70,7 +72,9 @@ void report_storm_merge(struct report_storm *into, const struct report_storm *fr
 void report_free(struct report *report) {
   for (int i = 0; i < REPORT_CLOCKS; i++) {
     free(report->clock[i]);
+    free(report->summary[i]);
     report->clock[i] = NULL;
+    report->summary[i] = NULL;
   }
   for (uint32_t i = 0; i < report->observations; i++)
     report_observed_free(&report->observed[i]);
@@ -83,6 +87,33 @@ void report_free(struct report *report) {
   report->observations = 0;
   report->seconds = 0;
   report->workers = 0;
+  arena_free(&report->texts);
+  report->code_name = NULL;
+  report->code_names = 0;
+}
+
+bool report_latency(const struct report *report, enum report_clock clock, struct report_latency *out) {
+  if (report->clock[clock]) {
+    *out = report_latency_of(report->clock[clock]);
+  } else if (report->summary[clock]) {
+    *out = *report->summary[clock];
+  } else {
+    return false;
+  }
+  return true;
+}
+
+const char *report_code_text(const struct report *report, int32_t code) {
+  for (uint32_t i = 0; i < report->code_names; i++) {
+    if (report->code_name[i].code == code) return report->code_name[i].name;
+  }
+  if (code < 0) return cause_name(code);
+  return report->code_text ? report->code_text(code) : NULL;
+}
+
+struct report_tool report_tool_of(const struct report *report) {
+  if (report->tool.version[0]) return report->tool;
+  return (struct report_tool){MUSTER_VERSION, MUSTER_COMMIT, MUSTER_DIRTY};
 }
 
 int report_exit_code(const struct report *report) {

@@ -3,9 +3,11 @@
 #ifndef MUSTER_REPORT_DOCUMENT_H
 #define MUSTER_REPORT_DOCUMENT_H
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "measure/histogram.h"
 #include "measure/tally.h"
+#include "report/latency.h"
 #include "report/workload.h"
 
 #include <stdbool.h>
@@ -13,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define REPORT_SCHEMA_VERSION 1
+#define REPORT_SCHEMA_VERSION 2 /* docs/reports.md says what each version brought */
 
 /* The clocks of methodology.md, in report order. */
 enum report_clock {
@@ -151,7 +153,26 @@ struct report_calibration {
   char measured_at[40];
 };
 
+/* The build of muster that made a report; version "": this one. */
+struct report_tool {
+  char version[32], commit[64];
+  bool dirty;
+};
+
+/* The bounds of the verdict; lag_p99_ns 0: those of this build. */
+struct report_bounds {
+  int64_t lag_p99_ns;
+  double busy_share, gap_share, achieved_share;
+};
+
+/* What a server's code meant, of a report that was read. */
+struct report_code_name {
+  int32_t code;
+  const char *name;
+};
+
 struct report {
+  struct report_tool tool;
   char run_id[40];
   char started_at[40], measure_started_at[40], measure_ended_at[40]; /* RFC 3339, UTC */
   struct workload workload;                                          /* with every default filled in */
@@ -166,7 +187,9 @@ struct report {
 
   struct tally warmup, measure;           /* connections are in measure */
   struct histogram *clock[REPORT_CLOCKS]; /* owned; NULL: this run does not have that clock */
-  struct report_second *second;           /* owned */
+  /* Owned; of a file of schema version 1, which has no histograms: what it says of a clock. NULL: look at clock. */
+  struct report_latency *summary[REPORT_CLOCKS];
+  struct report_second *second; /* owned */
   uint32_t seconds;
   struct report_storm storm;
   struct report_backlog backlog;
@@ -179,9 +202,13 @@ struct report {
   uint32_t observations;
   const char *(*code_text)(int32_t code); /* text for a server's code, or NULL */
   const char *const *server_counters;     /* names of the tallies' extras, NULL behind the last; NULL: none */
+  struct report_code_name *code_name;     /* owned by texts; goes before code_text */
+  uint32_t code_names;
+  struct arena texts; /* of a report that was read */
 
   /* Derived by report_judge. */
   double fan_out, acks_per_second, deliveries_per_second, connections_per_second, attempts_per_second;
+  struct report_bounds bounds;
   enum verdict verdict;
   char reason[REPORT_REASONS_MAX][256];
   enum blame blame[REPORT_REASONS_MAX]; /* of each reason */
@@ -192,6 +219,14 @@ struct report {
 };
 
 void report_free(struct report *report);
+
+/* What the report says of a clock; false: this run does not have it. */
+bool report_latency(const struct report *report, enum report_clock clock, struct report_latency *out);
+
+/* A short name for a code in a tally, or NULL. */
+const char *report_code_text(const struct report *report, int32_t code);
+
+struct report_tool report_tool_of(const struct report *report);
 
 /* Clients that were established before the traffic: without the receivers of a backlog run. */
 uint64_t report_early(const struct report *report);
@@ -208,8 +243,6 @@ void report_judge(struct report *report);
 /* Adds a reason and makes the verdict invalid. */
 void report_blame(struct report *report, enum blame blame, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* A percentile with fewer samples beyond it is marked, and no objective is judged by it. */
-#define FEW_SAMPLES 10
 /* Bounds of the verdict, printed in the JSON report beside it. */
 #define VERDICT_LAG_P99_NS (5 * 1000 * 1000)
 #define VERDICT_BUSY_SHARE 0.90

@@ -1,39 +1,27 @@
 /* The JSON form of a report; docs/report.schema.json is its contract and docs/counters.md explains its names. */
 #include "build_facts.h"
+#include "measure/hlog.h"
 #include "report/costs.h"
 #include "report/document.h"
 #include "report/json_parts.h"
+#include "report/json_series.h"
 #include "report/json_writer.h"
 #include "report/observed.h"
 
 #include <errno.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-static const struct {
-  const char *key;
-  double percentile;
-} percentiles[] = {
-    {"p50_ns", 50},
-    {"p75_ns", 75},
-    {"p90_ns", 90},
-    {"p95_ns", 95},
-    {"p99_ns", 99},
-    {"p99_9_ns", 99.9},
-    {"p99_99_ns", 99.99},
-};
-#define PERCENTILES (sizeof percentiles / sizeof percentiles[0])
 
 static double seconds(uint64_t ns) {
   return (double)ns / 1e9;
 }
 
-static void write_tool(struct json_writer *w) {
+static void write_tool(struct json_writer *w, const struct report_tool *tool) {
   json_open_object(w, "muster");
-  json_put_text(w, "version", MUSTER_VERSION);
-  json_put_text(w, "commit", MUSTER_COMMIT);
-  json_put_bool(w, "dirty", MUSTER_DIRTY);
+  json_put_text(w, "version", tool->version);
+  json_put_text(w, "commit", tool->commit);
+  json_put_bool(w, "dirty", tool->dirty);
   json_close_object(w);
 }
 
@@ -57,6 +45,18 @@ void report_json_objectives(struct json_writer *w, const struct report_objective
   json_close_array(w);
 }
 
+static void write_bounds(struct json_writer *w, const struct report *r) {
+  static const struct report_bounds own = {
+      VERDICT_LAG_P99_NS, VERDICT_BUSY_SHARE, VERDICT_GAP_SHARE, VERDICT_ACHIEVED_SHARE};
+  const struct report_bounds *bounds = r->bounds.lag_p99_ns ? &r->bounds : &own;
+  json_open_object(w, "bounds");
+  json_put_int(w, "schedule_lag_p99_ns", bounds->lag_p99_ns);
+  json_put_double(w, "worker_busy_share", bounds->busy_share);
+  json_put_double(w, "clock_gap_share", bounds->gap_share);
+  json_put_double(w, "achieved_share", bounds->achieved_share);
+  json_close_object(w);
+}
+
 static void write_verdict(struct json_writer *w, const struct report *r) {
   json_open_object(w, "verdict");
   json_put_text(w, "result", r->verdict == VERDICT_VALID ? "valid" : "invalid");
@@ -65,12 +65,7 @@ static void write_verdict(struct json_writer *w, const struct report *r) {
     json_put_text(w, NULL, r->reason[i]);
   json_close_array(w);
   report_json_objectives(w, r->objective, r->objectives);
-  json_open_object(w, "bounds");
-  json_put_int(w, "schedule_lag_p99_ns", VERDICT_LAG_P99_NS);
-  json_put_double(w, "worker_busy_share", VERDICT_BUSY_SHARE);
-  json_put_double(w, "clock_gap_share", VERDICT_GAP_SHARE);
-  json_put_double(w, "achieved_share", VERDICT_ACHIEVED_SHARE);
-  json_close_object(w);
+  write_bounds(w, r);
   json_close_object(w);
 }
 
@@ -245,11 +240,9 @@ static void write_codes(struct json_writer *w, const char *key, const struct cod
   json_put_uint(w, key, codes_total(codes));
   json_open_array(w, by_code);
   for (uint32_t i = 0; i < codes->used; i++) {
-    int32_t code = codes->entry[i].code;
-    const char *name = code < 0 ? cause_name(code) : r->code_text ? r->code_text(code) : NULL;
     json_open_object(w, NULL);
-    json_put_int(w, "code", code);
-    json_put_text(w, "name", name);
+    json_put_int(w, "code", codes->entry[i].code);
+    json_put_text(w, "name", report_code_text(r, codes->entry[i].code));
     json_put_uint(w, "count", codes->entry[i].count);
     json_close_object(w);
   }
@@ -351,69 +344,48 @@ static void write_calibration(struct json_writer *w, const struct report *r) {
   json_close_object(w);
 }
 
-static void write_latency(struct json_writer *w, const char *name, const struct histogram *h) {
+/* A histogram that cannot be written leaves null: its percentiles are there all the same. */
+static void write_histogram(struct json_writer *w, const struct histogram *h) {
+  char *text = NULL;
+  struct err unused;
+  if (h && histogram_encode(h, &text, &unused) != STATUS_OK) text = NULL;
+  json_put_text(w, "histogram", text);
+  free(text);
+}
+
+static void write_latency(
+    struct json_writer *w, const char *name, const struct report_latency *latency, const struct histogram *h) {
   json_open_object(w, name);
-  json_put_uint(w, "count", h->count);
-  json_put_uint(w, "overflow", h->overflow);
-  json_put_uint(w, "negative", h->negative);
-  json_put_int(w, "min_ns", h->count ? h->min_ns : 0);
-  json_put_int(w, "mean_ns", (int64_t)histogram_mean(h));
-  for (size_t i = 0; i < PERCENTILES; i++)
-    json_put_int(w, percentiles[i].key, histogram_percentile(h, percentiles[i].percentile));
-  json_put_int(w, "max_ns", h->count ? h->max_ns : 0);
+  json_put_uint(w, "count", latency->count);
+  json_put_uint(w, "overflow", latency->overflow);
+  json_put_uint(w, "negative", latency->negative);
+  json_put_int(w, "min_ns", latency->min_ns);
+  json_put_int(w, "mean_ns", latency->mean_ns);
+  for (int i = 0; i < REPORT_PERCENTILES; i++)
+    json_put_int(w, report_percentile_key((enum report_percentile)i), latency->percentile_ns[i]);
+  json_put_int(w, "max_ns", latency->max_ns);
   json_open_flat_array(w, "few_samples");
-  for (size_t i = 0; i < PERCENTILES; i++) {
-    if (histogram_beyond(h, percentiles[i].percentile) < FEW_SAMPLES) json_put_text(w, NULL, percentiles[i].key);
+  for (int i = 0; i < REPORT_PERCENTILES; i++) {
+    if (latency->few[i]) json_put_text(w, NULL, report_percentile_key((enum report_percentile)i));
   }
   json_close_array(w);
+  write_histogram(w, h);
   json_close_object(w);
 }
 
 static void write_latencies(struct json_writer *w, const struct report *r) {
+  struct report_latency latency;
   json_open_object(w, "latency");
-  for (int i = 0; i < REPORT_CLOCKS; i++) {
-    if (r->clock[i]) write_latency(w, report_clock_name((enum report_clock)i), r->clock[i]);
+  for (enum report_clock i = 0; i < REPORT_CLOCKS; i++) {
+    if (report_latency(r, i, &latency)) write_latency(w, report_clock_name(i), &latency, r->clock[i]);
   }
   json_close_object(w);
-}
-
-#define COUNT_COLUMN(name)                                                                                             \
-  { #name, offsetof(struct report_second, name) }
-static const struct {
-  const char *key;
-  size_t offset;
-} count_columns[] = {
-    COUNT_COLUMN(scheduled),
-    COUNT_COLUMN(attempted),
-    COUNT_COLUMN(acked),
-    COUNT_COLUMN(rejected),
-    COUNT_COLUMN(delivered),
-    COUNT_COLUMN(established),
-    COUNT_COLUMN(dropped),
-};
-static const struct {
-  const char *key;
-  size_t count, p50, p99, max;
-} latency_columns[] = {
-    {"ack", offsetof(struct report_second, ack.count), offsetof(struct report_second, ack.p50_ns),
-        offsetof(struct report_second, ack.p99_ns), offsetof(struct report_second, ack.max_ns)},
-    {"delivery", offsetof(struct report_second, delivery.count), offsetof(struct report_second, delivery.p50_ns),
-        offsetof(struct report_second, delivery.p99_ns), offsetof(struct report_second, delivery.max_ns)},
-    {"schedule_lag", offsetof(struct report_second, schedule_lag.count),
-        offsetof(struct report_second, schedule_lag.p50_ns), offsetof(struct report_second, schedule_lag.p99_ns),
-        offsetof(struct report_second, schedule_lag.max_ns)},
-};
-
-static uint64_t cell(const struct report_second *second, size_t offset) {
-  uint64_t value;
-  memcpy(&value, (const char *)second + offset, sizeof value);
-  return value;
 }
 
 static void write_column(struct json_writer *w, const char *key, const struct report *r, size_t offset) {
   json_open_flat_array(w, key);
   for (uint32_t i = 0; i < r->seconds; i++)
-    json_put_uint(w, NULL, cell(&r->second[i], offset));
+    json_put_uint(w, NULL, series_cell(&r->second[i], offset));
   json_close_array(w);
 }
 
@@ -422,10 +394,10 @@ static void write_ns_column(
     struct json_writer *w, const char *key, const struct report *r, size_t offset, size_t count_offset) {
   json_open_flat_array(w, key);
   for (uint32_t i = 0; i < r->seconds; i++) {
-    if (cell(&r->second[i], count_offset) == 0) {
+    if (series_cell(&r->second[i], count_offset) == 0) {
       json_put_null(w, NULL);
     } else {
-      json_put_int(w, NULL, (int64_t)cell(&r->second[i], offset));
+      json_put_int(w, NULL, (int64_t)series_cell(&r->second[i], offset));
     }
   }
   json_close_array(w);
@@ -435,14 +407,15 @@ static void write_series(struct json_writer *w, const struct report *r) {
   json_open_object(w, "series");
   json_put_uint(w, "interval_s", 1);
   json_put_uint(w, "rows", r->seconds);
-  for (size_t i = 0; i < sizeof count_columns / sizeof count_columns[0]; i++)
-    write_column(w, count_columns[i].key, r, count_columns[i].offset);
-  for (size_t i = 0; i < sizeof latency_columns / sizeof latency_columns[0]; i++) {
-    json_open_object(w, latency_columns[i].key);
-    write_column(w, "count", r, latency_columns[i].count);
-    write_ns_column(w, "p50_ns", r, latency_columns[i].p50, latency_columns[i].count);
-    write_ns_column(w, "p99_ns", r, latency_columns[i].p99, latency_columns[i].count);
-    write_ns_column(w, "max_ns", r, latency_columns[i].max, latency_columns[i].count);
+  for (size_t i = 0; i < SERIES_COUNTS; i++)
+    write_column(w, series_counts[i].key, r, series_counts[i].offset);
+  for (size_t i = 0; i < SERIES_LATENCIES; i++) {
+    const struct series_latency *latency = &series_latencies[i];
+    json_open_object(w, latency->key);
+    write_column(w, "count", r, latency->count);
+    write_ns_column(w, "p50_ns", r, latency->p50, latency->count);
+    write_ns_column(w, "p99_ns", r, latency->p99, latency->count);
+    write_ns_column(w, "max_ns", r, latency->max, latency->count);
     json_close_object(w);
   }
   json_close_object(w);
@@ -574,7 +547,8 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   json_open_object(w, NULL);
   json_put_uint(w, "schema_version", REPORT_SCHEMA_VERSION);
   json_put_text(w, "run_id", report->run_id);
-  write_tool(w);
+  struct report_tool tool = report_tool_of(report);
+  write_tool(w, &tool);
   json_put_text(w, "started_at", report->started_at);
   json_put_text(w, "measure_started_at", report->measure_started_at[0] ? report->measure_started_at : NULL);
   json_put_text(w, "measure_ended_at", report->measure_ended_at[0] ? report->measure_ended_at : NULL);
@@ -609,7 +583,8 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
 }
 
 void report_json_tool(struct json_writer *w) {
-  write_tool(w);
+  static const struct report_tool own = {MUSTER_VERSION, MUSTER_COMMIT, MUSTER_DIRTY};
+  write_tool(w, &own);
 }
 
 void report_json_workload(struct json_writer *w, const struct workload *workload) {

@@ -32,7 +32,7 @@ static void quote(FILE *file, const char *text) {
   while (*at) {
     size_t len = utf8_len(at);
     if (len == 0) {
-      fputs("\\ufffd", file);
+      fputs("\xef\xbf\xbd", file);
       len = 1;
     } else if (*at == '"' || *at == '\\') {
       fprintf(file, "\\%c", *at);

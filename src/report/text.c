@@ -1,5 +1,4 @@
 /* The text form of a report: for a person, at most 100 columns, the verdict last. */
-#include "build_facts.h"
 #include "report/costs.h"
 #include "report/document.h"
 #include "report/layout.h"
@@ -12,7 +11,8 @@
 #define WORKER_ROWS 16
 
 static void write_head(FILE *file, const struct report *r) {
-  page_text(file, "muster", "%s (%s%s), run %s, %s", MUSTER_VERSION, MUSTER_COMMIT, MUSTER_DIRTY ? ", modified" : "",
+  struct report_tool tool = report_tool_of(r);
+  page_text(file, "muster", "%s (%s%s), run %s, %s", tool.version, tool.commit, tool.dirty ? ", modified" : "",
       r->run_id, r->started_at);
 }
 
@@ -232,48 +232,47 @@ static void write_rates(FILE *file, const struct report *r) {
   page_text(file, "traffic", "%s sent, %s received; %s warm-up publishes excluded", sent, received, warmed);
 }
 
-static void format_marked(
-    char out[20], const struct histogram *h, double percentile, struct page_unit unit, bool *any_marked) {
+static void format_marked(char out[20], int64_t ns, bool few, struct page_unit unit) {
   char number[16];
-  format_latency(number, (double)histogram_percentile(h, percentile), unit);
-  bool few = histogram_beyond(h, percentile) < FEW_SAMPLES;
-  if (few) *any_marked = true;
+  format_latency(number, (double)ns, unit);
   snprintf(out, 20, "%s%s", number, few ? "*" : " ");
 }
 
-static void write_latency(FILE *file, const char *name, const struct histogram *h, bool *any_marked) {
-  static const double shown[] = {50, 90, 99, 99.9, 99.99};
+static void write_latency(FILE *file, const char *name, const struct report_latency *latency, bool *any_marked) {
+  static const enum report_percentile shown[] = {REPORT_P50, REPORT_P90, REPORT_P99, REPORT_P99_9, REPORT_P99_99};
   char count[32], text[20];
-  format_count(count, h->count);
-  if (h->count == 0) {
+  format_count(count, latency->count);
+  if (latency->count == 0) {
     fprintf(file, "%-17s%12s\n", name, count);
     return;
   }
-  struct page_unit unit = page_unit_for(histogram_percentile(h, 50), h->max_ns);
+  struct page_unit unit = page_unit_for(latency->percentile_ns[REPORT_P50], latency->max_ns);
   fprintf(file, "%-17s%12s %-2s", name, count, unit.name);
-  format_latency(text, histogram_mean(h), unit);
+  format_latency(text, (double)latency->mean_ns, unit);
   fprintf(file, "%9s ", text);
   for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
-    format_marked(text, h, shown[i], unit, any_marked);
+    bool few = latency->few[shown[i]];
+    if (few) *any_marked = true;
+    format_marked(text, latency->percentile_ns[shown[i]], few, unit);
     fprintf(file, "%9s", text);
   }
-  format_latency(text, (double)h->max_ns, unit);
+  format_latency(text, (double)latency->max_ns, unit);
   fprintf(file, "%9s\n", text);
 }
 
 static void write_latencies(FILE *file, const struct report *r) {
   bool any_marked = false;
+  struct report_latency latency;
   fprintf(file, "\n%-17s%12s %-2s%9s %8s %8s %8s %8s %8s %9s\n", "latency", "count", "", "mean", "p50", "p90", "p99",
       "p99.9", "p99.99", "max");
-  for (int i = 0; i < REPORT_CLOCKS; i++) {
-    if (r->clock[i]) write_latency(file, report_clock_name((enum report_clock)i), r->clock[i], &any_marked);
+  for (enum report_clock i = 0; i < REPORT_CLOCKS; i++) {
+    if (report_latency(r, i, &latency)) write_latency(file, report_clock_name(i), &latency, &any_marked);
   }
   if (any_marked) fprintf(file, "* fewer than %d samples lie beyond this percentile: read it as a hint\n", FEW_SAMPLES);
-  for (int i = 0; i < REPORT_CLOCKS; i++) {
-    const struct histogram *h = r->clock[i];
-    if (!h || (h->overflow == 0 && h->negative == 0)) continue;
+  for (enum report_clock i = 0; i < REPORT_CLOCKS; i++) {
+    if (!report_latency(r, i, &latency) || (latency.overflow == 0 && latency.negative == 0)) continue;
     page_text(file, "", "%s: %" PRIu64 " above one hour (counted as one hour), %" PRIu64 " below zero (not counted)",
-        report_clock_name((enum report_clock)i), h->overflow, h->negative);
+        report_clock_name(i), latency.overflow, latency.negative);
   }
 }
 
@@ -281,7 +280,7 @@ static void write_codes(FILE *file, const char *what, const struct codes *codes,
   char count[32];
   for (uint32_t i = 0; i < codes->used; i++) {
     int32_t code = codes->entry[i].code;
-    const char *name = code < 0 ? cause_name(code) : r->code_text ? r->code_text(code) : NULL;
+    const char *name = report_code_text(r, code);
     format_count(count, codes->entry[i].count);
     page_text(file, "", "%-11s %s of code %" PRId32 " (%s)", what, count, code, name ? name : "unknown to muster");
   }

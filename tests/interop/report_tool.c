@@ -1,9 +1,22 @@
-// Prints made-up reports as JSON for the schema test: report_tool valid|invalid|no-acks.
+// Prints reports as JSON for the schema test: report_tool valid|invalid|no-acks makes one up, report_tool again FILE
+// reads one and writes it again.
 #include "../unit/report/sample.h"
 
+#include "report/read.h"
 #include "report/slo.h"
 
+static int write_again(const char *path) {
+  struct report r;
+  struct err err = {0};
+  enum status status = report_read_json(path, &r, &err);
+  if (status == STATUS_OK) status = report_write_json(stdout, &r, &err);
+  if (status != STATUS_OK) fprintf(stderr, "%s\n", err.text);
+  report_free(&r);
+  return status == STATUS_OK ? 0 : 1;
+}
+
 int main(int argc, char **argv) {
+  if (argc > 2) return write_again(argv[2]);
   const char *kind = argc > 1 ? argv[1] : "";
   struct report r = strcmp(kind, "invalid") == 0 ? sample_primes() : sample_valid();
   if (strcmp(kind, "no-acks") == 0) {

@@ -9,11 +9,18 @@ const [schemaFile, tool, muster] = process.argv.slice(2);
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
 const validate = ajv.compile(JSON.parse(readFileSync(schemaFile, "utf8")));
 
-function output(program, args, codes) {
-  const run = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 26, timeout: 60000 });
+function print(program, args, codes, input) {
+  const run = spawnSync(program, args, { encoding: "utf8", maxBuffer: 1 << 26, timeout: 60000, input });
   if (run.error) throw run.error;
   assert.ok(codes.includes(run.status), `${program} ${args.join(" ")}: exit ${run.status}: ${run.stderr}`);
-  return JSON.parse(run.stdout);
+  return run.stdout;
+}
+
+// Every report that muster writes can be read and written again, byte for byte.
+function output(program, args, codes) {
+  const text = print(program, args, codes);
+  assert.equal(print(tool, ["again", "-"], [0], text), text, `${program} ${args.join(" ")}: read and written again`);
+  return JSON.parse(text);
 }
 
 function explain() {
