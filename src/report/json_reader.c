@@ -80,7 +80,7 @@ struct json_node json_array_at(const struct json_node *object, const char *key, 
 }
 
 size_t json_length(const struct json_node *array) {
-  return array->value ? json_array_size(array->value) : 0;
+  return json_array_size(array->value); /* of anything else 0 */
 }
 
 struct json_node json_item(const struct json_node *array, size_t index) {
@@ -114,6 +114,14 @@ double json_double_of(const struct json_node *node) {
     if (value >= 0 && value <= JSON_DOUBLE_MAX) return value;
   }
   json_refuse(node, "a number from 0 to %g is expected here", JSON_DOUBLE_MAX);
+  return 0;
+}
+
+double json_signed_of(const struct json_node *node) {
+  if (json_is_nothing(node)) return NAN;
+  double value = json_number_value(node->value);
+  if (json_is_number(node->value) && fabs(value) <= JSON_DOUBLE_MAX) return value;
+  json_refuse(node, "a number from %g to %g, or null, is expected here", -JSON_DOUBLE_MAX, JSON_DOUBLE_MAX);
   return 0;
 }
 

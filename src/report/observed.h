@@ -4,6 +4,7 @@
 #define MUSTER_REPORT_OBSERVED_H
 
 #include "report/document.h"
+#include "report/json_reader.h"
 #include "report/json_writer.h"
 
 /* Least, mean and greatest of one column over the rows with from_s < time <= to_s; count 0: it has no value there. */
@@ -15,6 +16,8 @@ struct observed_summary observed_summary(
     const struct report_observed *observed, const char *column, double from_s, double to_s);
 
 void observed_write_json(struct json_writer *writer, const struct report *report);
+/* From the root of a report; a file from before there were observations has none. */
+void observed_read_json(const struct json_node *root, struct report *report);
 void observed_write_text(FILE *file, const struct report *report);
 
 #endif

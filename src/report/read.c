@@ -3,6 +3,7 @@
 #include "measure/hlog.h"
 #include "report/json_reader.h"
 #include "report/json_series.h"
+#include "report/observed.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -648,6 +649,7 @@ static void read_report(const struct json_node *root, struct report *out) {
   read_workers(root, out);
   read_memory(root, out);
   read_derived(root, out);
+  observed_read_json(root, out);
   read_limitations(root, out);
 }
 

@@ -234,6 +234,11 @@ static void what_is_wrong_is_named(void **state) {
       {"series.acked", "[1]", "series.acked: has 1 entries for 2 rows"},
       {"series.ack.p50_ns.1", "\"x\"", "series.ack.p50_ns[1]: a whole number"},
       {"workers.0.died", "null", "workers[0].died: true or false"},
+      {"observed", "[{\"source\":\"a\"}]", "observed[0].role: is missing"},
+      {"observed",
+          "[{\"source\":\"a\",\"role\":\"other\",\"label\":\"\",\"error\":null,\"interval_s\":1,\"columns\":[\"x\"],"
+          "\"rows\":[[0,1],[1]]}]",
+          "observed[0].rows[1]: a list of a time and 1 values"},
       {"limitations", "[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"]", "limitations: has 8 entries"},
   };
   struct report r = sample_valid(), back;
