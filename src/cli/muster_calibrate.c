@@ -160,7 +160,7 @@ static enum status check(const struct run_arguments *arguments, const struct ses
 static int calibrate(const struct find_options *options, struct run_arguments *arguments) {
   struct err err = {0};
   struct find_settings settings = {.subject = FIND_GENERATOR};
-  struct session session = {.quiet = arguments->quiet, .secret = NULL_PEER_SECRET};
+  struct session session = {.quiet = arguments->quiet, .is_one_of_many = true, .secret = NULL_PEER_SECRET};
   enum status status = find_search_read(CALIBRATE_COMMAND, options, &settings, &err);
   if (status == STATUS_OK) status = session_driver(&arguments->workload, &session.driver, &err);
   if (status == STATUS_OK) status = check(arguments, &session, &err);

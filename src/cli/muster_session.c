@@ -1,5 +1,6 @@
 #include "cli/muster_session.h"
 
+#include "base/clock.h"
 #include "cli/muster_progress.h"
 #include "cli/muster_say.h"
 #include "load/run.h"
@@ -134,9 +135,25 @@ static void describe_server(struct report *report, const struct embedded *embedd
       durable ? "FULL" : "NORMAL");
 }
 
+struct display {
+  struct progress progress;
+  struct live live;
+};
+
+static void show(void *context, const struct run_progress *progress) {
+  struct display *display = context;
+  double now_s = (double)clock_now_ns() / 1e9;
+  live_update(&display->live, progress, now_s);
+  progress_show(&display->progress, &display->live, now_s);
+}
+
 static enum status execute(const struct session *session, const struct workload *workload,
     const struct embedded *embedded, struct report *report, struct err *err) {
-  bool is_live = !session->quiet && isatty(STDERR_FILENO);
+  struct display display = {
+      .progress = progress_open(),
+      .live = {.workload = workload->name, .target = embedded ? "embedded musterd" : workload->target},
+  };
+  bool is_shown = !session->quiet && (display.progress.is_terminal || !session->is_one_of_many);
   struct run_options options = {
       .workload = workload,
       .driver = session->driver,
@@ -149,10 +166,11 @@ static enum status execute(const struct session *session, const struct workload 
                                   : from_environment("MUSTER_APP_SECRET"),
       .password = from_environment("MUSTER_PASSWORD"),
       .interrupted = &interrupts,
-      .progress = is_live ? progress_show : NULL,
+      .progress = is_shown ? show : NULL,
+      .context = &display,
   };
   enum status status = run_execute(&options, report, err);
-  if (is_live) progress_clear();
+  progress_clear(&display.progress);
   return status;
 }
 

@@ -17,6 +17,7 @@ struct session {
   const struct embedded *kept_server; /* without a target: use this one instead of a fresh one; NULL: a fresh one */
   const char *secret;                 /* of the target; NULL: from the environment */
   bool quiet;                         /* no progress */
+  bool is_one_of_many;                /* a step of a search, which tells of itself: progress on terminals only */
 };
 
 /* The first signal ends the phase of a run, the second everything. */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "load/client.h"
+#include "load/estimate.h"
 #include "load/merge.h"
 #include "load/settings.h"
 #include "load/shared.h"
@@ -54,6 +55,7 @@ struct run {
   uint64_t phase_started_ns, phase_length_ns, progress_ns;
   uint32_t seconds_taken;
   struct report_second shown; /* the last whole second, for the display */
+  double fan_out;             /* deliveries that a publish should bring, on average */
   uint32_t shown_second;
   struct histogram scratch;
 };
@@ -64,6 +66,13 @@ static int interrupted(const struct run *run) {
 
 /* --- progress --- */
 
+static uint64_t peek_codes(const struct codes *codes) {
+  uint64_t sum = peek(&codes->others);
+  for (uint32_t i = 0; i < CODES_MAX; i++)
+    sum += peek(&codes->entry[i].count);
+  return sum;
+}
+
 static void fill_counts(const struct run *run, struct run_progress *progress) {
   int phase = run->phase >= RUN_MEASURE ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP;
   for (uint32_t w = 0; run->plan.shared.memory && w < run->plan.workers; w++) {
@@ -71,10 +80,10 @@ static void fill_counts(const struct run *run, struct run_progress *progress) {
     const struct tally *connections = &area->tally[TRAFFIC_MEASURE];
     const struct tally *tally = &area->tally[phase];
     progress->established += peek(&connections->connections.established);
-    for (uint32_t i = 0; i < CODES_MAX; i++)
-      progress->failed += peek(&connections->connections.failed.entry[i].count);
-    for (uint32_t i = 0; i < CODES_MAX; i++)
-      progress->rejected += peek(&tally->publishes.rejected.entry[i].count);
+    progress->failed += peek_codes(&connections->connections.failed);
+    progress->dropped += peek_codes(&connections->connections.dropped);
+    progress->rejected += peek_codes(&tally->publishes.rejected);
+    progress->timed_out += peek_codes(&tally->publishes.timed_out);
     progress->scheduled += peek(&tally->publishes.scheduled);
     progress->attempted += peek(&tally->publishes.attempted);
     progress->acked += peek(&tally->publishes.acked);
@@ -95,8 +104,12 @@ static void show(struct run *run, bool at_once) {
       .phase_elapsed_s = (double)elapsed_ns / 1e9,
       .phase_length_s = (double)run->phase_length_ns / 1e9,
       .clients = run->phase < RUN_CATCH_UP ? workload_early(&run->workload) : workload_online(&run->workload),
+      .has_acks = run->report->has_acks,
+      .fan_out = run->fan_out,
       .ack_p50_ns = run->shown.ack.p50_ns,
       .ack_p99_ns = run->shown.ack.p99_ns,
+      .delivery_p50_ns = run->shown.delivery.p50_ns,
+      .delivery_p99_ns = run->shown.delivery.p99_ns,
   };
   fill_counts(run, &progress);
   run->options->progress(run->options->context, &progress);
@@ -130,9 +143,13 @@ static void control_turn(struct run *run) {
   for (uint32_t i = 0; i < run->plan.workers; i++) {
     if (run->process[i].pidfd >= 0) run->poll[count++] = (struct pollfd){run->process[i].pidfd, POLLIN, 0};
   }
+  const struct run_watch *watch = &run->options->watch;
+  bool is_watched = watch->ready && watch->fd >= 0;
+  if (is_watched) run->poll[count++] = (struct pollfd){watch->fd, POLLIN, 0};
   if (poll(run->poll, count, CONTROL_TURN_MS) > 0) {
     for (uint32_t i = 0; i < run->plan.workers; i++)
       reap(run, i);
+    if (is_watched && run->poll[count - 1].revents) watch->ready(run->options->context);
   }
   show(run, false);
 }
@@ -336,10 +353,7 @@ static bool everything_is_answered(const struct run *run) {
       const struct tally *tally = &run->plan.shared.area[i].tally[phase];
       attempted += peek(&tally->publishes.attempted);
       answered += peek(&tally->publishes.acked);
-      for (uint32_t c = 0; c < CODES_MAX; c++) {
-        answered += peek(&tally->publishes.rejected.entry[c].count);
-        answered += peek(&tally->publishes.timed_out.entry[c].count);
-      }
+      answered += peek_codes(&tally->publishes.rejected) + peek_codes(&tally->publishes.timed_out);
     }
     if (answered < attempted) return false;
   }
@@ -689,7 +703,7 @@ static enum status allocate(struct run *run, struct err *err) {
   report->second = calloc(report->seconds, sizeof(*report->second));
   run->process = calloc(workers, sizeof(*run->process));
   run->died = calloc(workers, sizeof(*run->died));
-  run->poll = calloc(workers, sizeof(*run->poll));
+  run->poll = calloc(workers + 1, sizeof(*run->poll)); /* the watched descriptor's too */
   if (report->second && run->process && run->died && run->poll) return STATUS_OK;
   return err_set(err, STATUS_MEMORY, "out of memory for the run");
 }
@@ -769,6 +783,19 @@ static enum status settle_answers(struct run *run, struct err *err) {
   return err_set(err, STATUS_USAGE, "%s answers nothing, so there is no closed loop: give --rate", plan->run.title);
 }
 
+/* What one publish should bring, whatever makes publishes fall due. */
+static double average_fan_out(const struct workload *workload) {
+  struct workload shape = *workload;
+  struct totals totals;
+  shape.load = LOAD_OPEN;
+  shape.rate_per_sec = 10000;
+  shape.ramp_to_per_sec = 0;
+  shape.duration_ns = NS_PER_SEC;
+  shape.steps = shape.rounds = shape.publishes = 0;
+  estimate_totals(&shape, &totals);
+  return totals.publishes > 0 ? (double)totals.deliveries / (double)totals.publishes : 0;
+}
+
 static enum status execute(struct run *run, struct err *err) {
   struct plan *plan = &run->plan;
   rfc3339(clock_now_ns(), run->report->started_at, sizeof(run->report->started_at));
@@ -788,6 +815,7 @@ static enum status execute(struct run *run, struct err *err) {
   if (status == STATUS_OK) status = set_up(run, err);
   if (status != STATUS_OK) return status;
   status = settle_answers(run, err);
+  run->fan_out = average_fan_out(&run->workload);
   if (status == STATUS_OK) status = plan_make(plan, err);
   if (status == STATUS_OK) status = carry_out(run, err);
   plan_free(plan);

@@ -18,9 +18,18 @@ struct run_progress {
   enum run_phase phase;
   double phase_elapsed_s, phase_length_s; /* length 0: unknown */
   uint64_t clients, established, failed;
-  uint64_t scheduled, attempted, acked, rejected, delivered; /* of the current traffic phase */
-  int64_t ack_p50_ns, ack_p99_ns;                            /* of the last whole second; 0: none */
+  uint64_t dropped;
+  uint64_t scheduled, attempted, acked, rejected, timed_out, delivered; /* of the current traffic phase */
+  bool has_acks;
+  double fan_out; /* deliveries that one publish should bring, on average; 0: none or not known */
+  int64_t ack_p50_ns, ack_p99_ns, delivery_p50_ns, delivery_p99_ns; /* of the last whole second; 0: none */
   double worst_busy_share;
+};
+
+/* A descriptor that is watched while the run goes on, so that a display can be served without a thread. */
+struct run_watch {
+  int fd; /* -1: none */
+  void (*ready)(void *context);
 };
 
 struct run_options {
@@ -36,6 +45,7 @@ struct run_options {
    * signal handler. */
   const volatile int *interrupted;
   void (*progress)(void *context, const struct run_progress *progress); /* may be NULL */
+  struct run_watch watch;                                               /* ready gets the context; must not block */
   void *context;
 };
 

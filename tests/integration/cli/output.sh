@@ -80,14 +80,6 @@ for figure in '"clients": 6' '"rate_per_second": 30' '"warmup_s": 0.1' '"duratio
   says "$figure,\$"
 done
 
-# In a terminal there is one refreshing line.
-if command -v script >/dev/null; then
-  (cd "$scratch" && script -qec "$muster run private --clients 6 --rate 30 --warmup 0s --duration 1s --json -" typescript) \
-    >"$scratch/out" 2>"$scratch/err" </dev/null
-  cases=$((cases + 1))
-  grep -q $'\r\033\\[Kmeasure [01]/1 s  6/6 connected  scheduled' "$scratch/out" || fail 'no progress in a terminal'
-fi
-
 small='--clients 6 --rate 30 --warmup 0s --duration 300ms'
 code=0
 (cd "$scratch" && "$muster" run private $small --quiet >/dev/full 2>err) || code=$?
