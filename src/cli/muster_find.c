@@ -306,7 +306,10 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
 static int find_with(const struct find_options *o, struct run_arguments *arguments) {
   struct err err = {0};
   struct find_settings settings = {0};
-  struct session session = {.objectives = &arguments->slos, .quiet = arguments->quiet, .is_one_of_many = true};
+  struct session session = {.objectives = &arguments->slos,
+      .observe = &arguments->observe,
+      .quiet = arguments->quiet,
+      .is_one_of_many = true};
   if (prepare(o, arguments, &settings, &session, &err) != STATUS_OK) return complain(&err);
   return o->keep_server ? search_with_server(arguments, &settings, &session) : search(arguments, &settings, &session);
 }

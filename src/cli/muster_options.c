@@ -22,6 +22,7 @@ enum kind {
   KIND_FLAG,
   KIND_CHOICE,
   KIND_SLO,
+  KIND_OBSERVE,
   KIND_DRIVER,
   KIND_WORKLOAD
 };
@@ -214,6 +215,8 @@ static const struct option options[] = {
     {"output", "PATH", "JSON report: a new file, or a folder [results]", AT(output), 0, 0, KIND_TEXT, GROUP_OUTPUT},
     {"json", "PATH|-", "as --output; '-' prints JSON instead of text and saves nothing", AT(json), 0, 0, KIND_TEXT,
         GROUP_OUTPUT},
+    {"observe", "WHAT", "sample pid:N, cgroup:PATH or prometheus:URL;series=A,B each second", AT(observe), 0, 0,
+        KIND_OBSERVE, GROUP_OUTPUT},
     {"hlog", "FILE", "HdrHistogram log of every clock, a new file", AT(hlog), 0, 0, KIND_TEXT, GROUP_OUTPUT},
     {"send-cost", "TIME", "send_ns of a single-send report: tells notify + pull apart", AT(workload.send_cost_ns), 1,
         NS_PER_SEC, KIND_DURATION, GROUP_LABELS},
@@ -452,6 +455,13 @@ static bool set_slo(const char *value, void *at, struct accepted *accepted) {
   return parsed;
 }
 
+static bool set_observe(const char *value, void *at, struct accepted *accepted) {
+  struct err err = {0};
+  bool parsed = observe_parse(value, at, &err) == STATUS_OK;
+  snprintf(accepted->text, sizeof accepted->text, "%.470s", err.text);
+  return parsed;
+}
+
 static bool set_driver(const char *value, void *at, struct accepted *accepted) {
   snprintf(accepted->text, sizeof accepted->text, "%s", "`muster drivers` lists the drivers");
   for (const struct driver *const *driver = driver_all(); *driver; driver++) {
@@ -487,6 +497,8 @@ static bool set_value(
     return set_seed(value, at, accepted);
   case KIND_SLO:
     return set_slo(value, at, accepted);
+  case KIND_OBSERVE:
+    return set_observe(value, at, accepted);
   case KIND_DRIVER:
     return set_driver(value, at, accepted);
   case KIND_WORKLOAD:
@@ -729,6 +741,7 @@ static const char *const nouns[] = {
     [KIND_FLAG] = "true or false",
     [KIND_CHOICE] = "a word that it knows",
     [KIND_SLO] = "an objective",
+    [KIND_OBSERVE] = "something to observe",
     [KIND_DRIVER] = "a driver",
     [KIND_WORKLOAD] = "a workload",
 };

@@ -3,6 +3,7 @@
 #define MUSTER_CLI_MUSTER_OPTIONS_H
 
 #include "base/err.h"
+#include "load/observe_spec.h"
 #include "load/scenario.h"
 #include "report/slo.h"
 #include "report/workload.h"
@@ -33,6 +34,7 @@ struct run_arguments {
   const char *json;                           /* "-" or a file; NULL: --output decides */
   const char *hlog;                           /* NULL: none */
   struct slo_list slos;                       /* of every --slo */
+  struct observe_list observe;                /* of every --observe */
   bool quiet;
   bool help;                    /* --help was there: nothing else was checked */
   uint64_t given[OPTION_WORDS]; /* option_is_marked: the option of the table was given */

@@ -45,7 +45,7 @@ static int run(const struct run_arguments *arguments, const struct session *sess
 }
 
 static int command(struct run_arguments *arguments, struct err *err) {
-  struct session session = {.objectives = &arguments->slos, .quiet = arguments->quiet};
+  struct session session = {.objectives = &arguments->slos, .observe = &arguments->observe, .quiet = arguments->quiet};
   enum status status = session_driver(&arguments->workload, &session.driver, err);
   if (status == STATUS_OK) status = session_check_files(arguments, err);
   if (status == STATUS_OK) status = run_check(&arguments->workload, session.driver, err);

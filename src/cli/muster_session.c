@@ -161,6 +161,7 @@ static enum status execute(const struct session *session, const struct workload 
       .api_url = embedded ? embedded->api_url : workload->api_url,
       .app_key = embedded ? embedded->app_key : workload->app_key,
       .server_pid = embedded ? embedded->pid : 0,
+      .observe = session->observe,
       .secret = embedded          ? embedded->secret
                 : session->secret ? session->secret
                                   : from_environment("MUSTER_APP_SECRET"),

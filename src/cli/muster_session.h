@@ -14,6 +14,7 @@
 struct session {
   const struct driver *driver;
   const struct slo_list *objectives;  /* NULL: none */
+  const struct observe_list *observe; /* NULL: what is observed anyway */
   const struct embedded *kept_server; /* without a target: use this one instead of a fresh one; NULL: a fresh one */
   const char *secret;                 /* of the target; NULL: from the environment */
   bool quiet;                         /* no progress */

@@ -5,6 +5,8 @@
 #include "load/client.h"
 #include "load/estimate.h"
 #include "load/merge.h"
+#include "load/observe.h"
+#include "load/observe_read.h"
 #include "load/settings.h"
 #include "load/shared.h"
 #include "load/worker.h"
@@ -50,6 +52,7 @@ struct run {
   struct process *process;
   bool *died;
   struct pollfd *poll;
+  struct observer *observer;
   bool broken; /* a worker died: the run ends early */
   enum run_phase phase;
   uint64_t phase_started_ns, phase_length_ns, progress_ns;
@@ -151,6 +154,7 @@ static void control_turn(struct run *run) {
       reap(run, i);
     if (is_watched && run->poll[count - 1].revents) watch->ready(run->options->context);
   }
+  observer_turn(run->observer, clock_now_ns());
   show(run, false);
 }
 
@@ -212,6 +216,18 @@ static enum status fork_workers(struct run *run, struct err *err) {
   return STATUS_OK;
 }
 
+static enum status observe(struct run *run, struct err *err) {
+  pid_t *worker = calloc(run->plan.workers, sizeof *worker);
+  if (!worker) return err_set(err, STATUS_MEMORY, "out of memory to observe the run");
+  for (uint32_t i = 0; i < run->plan.workers; i++)
+    worker[i] = run->process[i].pid;
+  const struct observe_own own = {run->options->server_pid, worker, run->plan.workers};
+  enum status status = observer_start(&run->observer, run->options->observe, &own, err);
+  free(worker);
+  if (status != STATUS_OK) end_workers(run);
+  return status;
+}
+
 static void set_stage(struct run *run, enum stage stage) {
   atomic_store_explicit(&run->plan.shared.control->stage, stage, memory_order_release);
 }
@@ -270,6 +286,7 @@ static void release_traffic(struct run *run) {
   ledger_start(run->plan.shared.ledger[TRAFFIC_MEASURE], measure_ns);
   for (uint32_t i = 0; i < run->plan.workers; i++)
     series_start(run->plan.shared.series[i], measure_ns);
+  observer_align(run->observer, measure_ns);
   set_stage(run, STAGE_TRAFFIC);
 }
 
@@ -480,31 +497,23 @@ static void note_end_by_count(struct run *run) {
   }
 }
 
-/* CPU time that the embedded server has used so far; 0 without one. */
-static double server_cpu_s(const struct run *run) {
-  clockid_t clock;
-  struct timespec used;
-  pid_t pid = run->options->server_pid;
-  if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
-  return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
-}
-
 static void run_phases(struct run *run) {
   connect_phase(run);
   run->report->interrupted = interrupted(run) > 0;
   if (goes_on(run) && population_will_do(run)) {
     release_traffic(run);
     traffic_phase(run, TRAFFIC_WARM_UP);
-    double cpu_s = server_cpu_s(run);
+    double cpu_s = observe_process_cpu_s(run->options->server_pid);
     if (goes_on(run)) traffic_phase(run, TRAFFIC_MEASURE);
     note_end_by_count(run);
     sample_memory(run, false);
     run->report->interrupted = interrupted(run) > 0;
     grace_phase(run);
-    run->report->server_cpu_s = server_cpu_s(run) - cpu_s;
+    run->report->server_cpu_s = observe_process_cpu_s(run->options->server_pid) - cpu_s;
     if (run->workload.backlog && goes_on(run)) catch_up_phase(run);
   }
   if (interrupted(run) >= 2) run->report->interrupted = true; /* 1 cuts neither the grace nor the teardown */
+  observer_stop(run->observer, clock_now_ns());
   teardown_phase(run);
   note_traffic_times(run);
   for (uint32_t s = run->seconds_taken; s < run->report->seconds; s++)
@@ -756,9 +765,11 @@ static enum status carry_out(struct run *run, struct err *err) {
   enum status status = choose_sources(run, err);
   sample_memory(run, true);
   if (status == STATUS_OK) status = fork_workers(run, err);
+  if (status == STATUS_OK) status = observe(run, err);
   if (status != STATUS_OK) return status;
   enter(run, RUN_CONNECT, now_ns, run->workload.connect_deadline_ns);
   run_phases(run);
+  observer_finish(run->observer, run->report);
   fill_target(run);
   fill_limitations(run);
   status = merge_report(&run->plan, run->died, run->report, err);
@@ -812,6 +823,7 @@ static enum status execute(struct run *run, struct err *err) {
   plan->closed = workload_is_closed(&run->workload);
   plan->workers = run->workload.workers;
   status = allocate(run, err);
+  if (status == STATUS_OK) status = observer_check(run->options->observe, err);
   if (status == STATUS_OK) status = set_up(run, err);
   if (status != STATUS_OK) return status;
   status = settle_answers(run, err);

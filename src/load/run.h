@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "driver/driver.h"
+#include "load/observe_spec.h"
 #include "report/document.h"
 
 #include <sys/types.h>
@@ -35,12 +36,13 @@ struct run_watch {
 struct run_options {
   const struct workload *workload;
   const struct driver *driver;
-  const char *target;   /* URL to drive: workload->target or the embedded server's */
-  const char *api_url;  /* or NULL */
-  const char *app_key;  /* or NULL */
-  const char *secret;   /* or NULL */
-  const char *password; /* of workload->user, or NULL */
-  pid_t server_pid;     /* of the embedded server, whose memory is reported; 0: none */
+  const char *target;                 /* URL to drive: workload->target or the embedded server's */
+  const char *api_url;                /* or NULL */
+  const char *app_key;                /* or NULL */
+  const char *secret;                 /* or NULL */
+  const char *password;               /* of workload->user, or NULL */
+  pid_t server_pid;                   /* of the embedded server, which is observed; 0: none */
+  const struct observe_list *observe; /* besides what is observed anyway; NULL: nothing */
   /* 0: go on. 1: end the current phase early, skip to the grace, and still report. 2: give up at once. Set by a
    * signal handler. */
   const volatile int *interrupted;

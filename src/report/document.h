@@ -104,9 +104,10 @@ struct report_memory {
 enum observed_role { OBSERVED_SERVER, OBSERVED_GENERATOR, OBSERVED_OTHER };
 const char *observed_role_name(enum observed_role role);
 #define OBSERVED_COLUMN_MAX 128
+#define OBSERVED_LABEL_MAX 96
 struct report_observed {
-  char source[256], label[96]; /* "pid:123", "musterd (embedded)" */
-  char error[256];             /* why values are missing; "" when none is */
+  char source[256], label[OBSERVED_LABEL_MAX]; /* "pid:123", "musterd (embedded)" */
+  char error[256];                             /* why values are missing; "" when none is */
   enum observed_role role;
   double interval_s;                   /* that was aimed at */
   char (*column)[OBSERVED_COLUMN_MAX]; /* owned */

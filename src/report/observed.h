@@ -7,7 +7,8 @@
 #include "report/json_reader.h"
 #include "report/json_writer.h"
 
-/* Least, mean and greatest of one column over the rows with from_s < time <= to_s; count 0: it has no value there. */
+/* Least, mean and greatest of one column over the rows whose time has its middle within from_s to to_s; count 0: it has
+ * no value there. */
 struct observed_summary {
   double min, mean, max;
   uint32_t count;

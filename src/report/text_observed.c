@@ -14,6 +14,12 @@ static uint32_t find_column(const struct report_observed *observed, const char *
   return i;
 }
 
+/* The middle of the time that a row tells of. */
+static double middle_s(const struct report_observed *observed, uint32_t row) {
+  const double *at_s = &observed->value[(size_t)row * (observed->columns + 1)];
+  return row ? (at_s[0] + at_s[-(ptrdiff_t)(observed->columns + 1)]) / 2 : at_s[0];
+}
+
 struct observed_summary observed_summary(
     const struct report_observed *observed, const char *column, double from_s, double to_s) {
   struct observed_summary summary = {0};
@@ -21,9 +27,8 @@ struct observed_summary observed_summary(
   double sum = 0;
   if (index == observed->columns) return summary;
   for (uint32_t row = 0; row < observed->rows; row++) {
-    const double *values = &observed->value[(size_t)row * (observed->columns + 1)];
-    double value = values[1 + index];
-    if (values[0] <= from_s || values[0] > to_s || isnan(value)) continue;
+    double value = observed->value[(size_t)row * (observed->columns + 1) + 1 + index], at_s = middle_s(observed, row);
+    if (at_s < from_s || at_s > to_s || isnan(value)) continue;
     if (summary.count == 0 || value < summary.min) summary.min = value;
     if (summary.count == 0 || value > summary.max) summary.max = value;
     sum += value;
@@ -33,12 +38,9 @@ struct observed_summary observed_summary(
   return summary;
 }
 
-/* A row tells of the second before it, and is taken a little after that one's end. */
-#define LATE_S 0.5
-
 static struct observed_summary in_measure(
     const struct report_observed *observed, const char *column, const struct report *report) {
-  return observed_summary(observed, column, LATE_S, report->measure_s + LATE_S);
+  return observed_summary(observed, column, 0, report->measure_s);
 }
 
 static void bytes_text(char out[112], const struct observed_summary *s) {

@@ -15,10 +15,11 @@ static void a_summary_leaves_out_what_is_not_known(void **state) {
   struct observed_summary all = observed_summary(r.observed, "cpu_cores", -10, 10);
   assert_int_equal(all.count, 2);
   assert_true(all.min == 0.25 && all.mean == 0.5 && all.max == 0.75);
-  struct observed_summary late = observed_summary(r.observed, "rss_bytes", 1.5, 10);
+  struct observed_summary late = observed_summary(r.observed, "rss_bytes", 1.5, 1.6);
   assert_int_equal(late.count, 1);
   assert_true(late.mean == 1000695);
   assert_int_equal(observed_summary(r.observed, "threads", -10, 10).count, 0);
+  assert_int_equal(observed_summary(r.observed, "rss_bytes", 1.6, 10).count, 0);
   report_free(&r);
 }
 
