@@ -795,7 +795,7 @@ static enum status settle_answers(struct run *run, struct err *err) {
 }
 
 /* What one publish should bring, whatever makes publishes fall due. */
-static double average_fan_out(const struct workload *workload) {
+static double average_fan_out(const struct workload *workload, const struct driver *driver) {
   struct workload shape = *workload;
   struct totals totals;
   shape.load = LOAD_OPEN;
@@ -803,7 +803,7 @@ static double average_fan_out(const struct workload *workload) {
   shape.ramp_to_per_sec = 0;
   shape.duration_ns = NS_PER_SEC;
   shape.steps = shape.rounds = shape.publishes = 0;
-  estimate_totals(&shape, &totals);
+  estimate_totals(&shape, settings_capabilities(workload, driver), &totals);
   return totals.publishes > 0 ? (double)totals.deliveries / (double)totals.publishes : 0;
 }
 
@@ -827,7 +827,7 @@ static enum status execute(struct run *run, struct err *err) {
   if (status == STATUS_OK) status = set_up(run, err);
   if (status != STATUS_OK) return status;
   status = settle_answers(run, err);
-  run->fan_out = average_fan_out(&run->workload);
+  run->fan_out = average_fan_out(&run->workload, run->options->driver);
   if (status == STATUS_OK) status = plan_make(plan, err);
   if (status == STATUS_OK) status = carry_out(run, err);
   plan_free(plan);
