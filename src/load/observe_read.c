@@ -138,19 +138,26 @@ static void read_switches(int folder, double value[PROCESS_COLUMNS]) {
   closedir(tasks);
 }
 
+/* "  eth0: received 7 others sent ..." */
+static void add_interface(const char *line, double value[PROCESS_COLUMNS]) {
+  const char *at = line + strcspn(line, ":\n");
+  if (*at != ':') return;
+  char *end = NULL;
+  value[PROCESS_NET_RECEIVED] += (double)strtoull(at + 1, &end, 10);
+  unsigned long long number = 0;
+  for (int i = 0; i < 8; i++)
+    number = strtoull(end, &end, 10);
+  value[PROCESS_NET_SENT] += (double)number;
+}
+
 /* The sums of all interfaces that the process could use. */
 static void read_network(int folder, double value[PROCESS_COLUMNS]) {
   char text[FILE_MAX];
   value[PROCESS_NET_RECEIVED] = value[PROCESS_NET_SENT] = NAN;
   if (!read_file(folder, "net/dev", text)) return;
   value[PROCESS_NET_RECEIVED] = value[PROCESS_NET_SENT] = 0;
-  for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
-    unsigned long long received, sent;
-    int got = sscanf(line + 1, " %*32[^:\n]: %llu %*u %*u %*u %*u %*u %*u %*u %llu", &received, &sent);
-    if (got != 2) continue;
-    value[PROCESS_NET_RECEIVED] += (double)received;
-    value[PROCESS_NET_SENT] += (double)sent;
-  }
+  for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n'))
+    add_interface(line + 1, value);
 }
 
 /* Newer kernels tell the number of descriptors as the folder's size; counting them would take long. */
