@@ -1,6 +1,7 @@
 /* muster: a load generator for real-time messaging servers. This file finds the command. */
 #include "build_facts.h"
 #include "cli/muster_calibrate.h"
+#include "cli/muster_compare.h"
 #include "cli/muster_find.h"
 #include "cli/muster_options.h"
 #include "cli/muster_plan.h"
@@ -65,6 +66,7 @@ static const struct {
     {"run", command_run, "run a workload and report: `muster run private`, `muster run group`", true},
     {"find", command_find, "search for the load that a server holds: `muster find private`", true},
     {"calibrate", command_calibrate, "measure the generator's own ceiling on this machine", true},
+    {"compare", command_compare, "two sets of runs: faster, slower, or no difference shown", true},
     {"plan", command_plan, "what a run would do and ask of this machine, without doing it", true},
     {"scenarios", command_scenarios, "list the presets: tests of the field by name", false},
     {"drivers", command_drivers, "list the protocols, what they can do and what an ACK means", false},
@@ -97,6 +99,7 @@ static int command_help(int argc, char **argv) {
   char help[] = "--help";
   if (argc > 0 && strcmp(argv[0], "find") == 0) return command_find(1, (char *[]){help});
   if (argc > 0 && strcmp(argv[0], "calibrate") == 0) return command_calibrate(1, (char *[]){help});
+  if (argc > 0 && strcmp(argv[0], "compare") == 0) return command_compare(1, (char *[]){help});
   bool found = argc == 0;
   for (size_t i = 0; i < COMMANDS && !found; i++)
     found = strcmp(argv[0], commands[i].name) == 0;

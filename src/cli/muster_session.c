@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static volatile int interrupts;
@@ -109,6 +110,15 @@ static void compact_time(char out[24], const char *rfc3339) {
   }
   if (len && out[len - 1] != 'Z') out[len++] = 'Z';
   out[len] = '\0';
+}
+
+void session_now(char out[40]) {
+  char day[24];
+  time_t now = time(NULL);
+  struct tm tm;
+  gmtime_r(&now, &tm);
+  strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+  snprintf(out, 40, "%sZ", day);
 }
 
 void session_path(char out[PATH_MAX], const char *place, const struct session_document *document) {

@@ -42,6 +42,7 @@ enum status session_check_files(const struct run_arguments *arguments, struct er
 struct session_document {
   const char *started_at, *id, *name;
 };
+void session_now(char out[40]); /* RFC 3339, UTC */
 void session_path(char out[PATH_MAX], const char *place, const struct session_document *document);
 
 #endif

@@ -5,6 +5,8 @@
 #include "report/document.h"
 #include "report/json_writer.h"
 
+#include <jansson.h>
+
 /* Each writes one key with its object: "muster" (the tool), "workload", "target", "environment". */
 void report_json_tool(struct json_writer *w);
 void report_json_workload(struct json_writer *w, const struct workload *workload);
@@ -13,5 +15,8 @@ void report_json_environment(struct json_writer *w, const struct report_environm
 
 /* The list "objectives", each with what was measured. */
 void report_json_objectives(struct json_writer *w, const struct report_objective *objectives, uint32_t count);
+
+/* A value that was read from another document, as it was; NULL as null. */
+void report_json_value(struct json_writer *w, const char *key, const json_t *value);
 
 #endif

@@ -1,5 +1,7 @@
 #include "report/slo.h"
 
+#include "report/expression.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stddef.h>
@@ -58,42 +60,21 @@ static const struct {
 /* --- parsing --- */
 
 struct parser {
-  const char *text; /* of this objective, without blanks */
+  struct expression expression; /* this objective */
   const char *at;
-  struct err *err;
 };
 
 static enum status bad(const struct parser *p, const char *at, const char *possible) {
-  return err_set(p->err, STATUS_USAGE, "objective '%s', character %d: %s", p->text, (int)(at - p->text) + 1, possible);
-}
-
-static void list_clocks(char out[300]) {
-  size_t used = 0;
-  out[0] = '\0';
-  for (int i = 0; i < REPORT_CLOCKS && used < 300; i++)
-    used += (size_t)snprintf(out + used, 300 - used, "%s%s", i ? " " : "", report_clock_name((enum report_clock)i));
+  return expression_bad(&p->expression, at, possible);
 }
 
 static enum status unknown_name(const struct parser *p) {
-  char clocks[300], possible[480];
-  list_clocks(clocks);
+  char clocks[EXPRESSION_CLOCKS_MAX], possible[480];
+  expression_list_clocks(clocks);
   snprintf(possible, sizeof possible,
       "name a clock (%s), a counter as lost, rejected or connections.failed, or a rate as deliveries_per_second",
       clocks);
-  return bad(p, p->text, possible);
-}
-
-static bool word_is(const char *word, size_t len, const char *name) {
-  return strlen(name) == len && memcmp(word, name, len) == 0;
-}
-
-static bool find_clock(const char *word, size_t len, enum report_clock *out) {
-  for (int i = 0; i < REPORT_CLOCKS; i++) {
-    if (!word_is(word, len, report_clock_name((enum report_clock)i))) continue;
-    *out = (enum report_clock)i;
-    return true;
-  }
-  return false;
+  return bad(p, p->expression.text, possible);
 }
 
 static bool find_counter(const char *word, size_t len, uint32_t *row) {
@@ -101,8 +82,8 @@ static bool find_counter(const char *word, size_t len, uint32_t *row) {
     const struct counter *counter = &counters[i];
     size_t group = strlen(counter->group);
     bool whole = len > group && word[group] == '.' && memcmp(word, counter->group, group) == 0 &&
-                 word_is(word + group + 1, len - group - 1, counter->name);
-    if (!whole && !(counter->is_unique && word_is(word, len, counter->name))) continue;
+                 expression_is_word(word + group + 1, len - group - 1, counter->name);
+    if (!whole && !(counter->is_unique && expression_is_word(word, len, counter->name))) continue;
     *row = i;
     return true;
   }
@@ -111,7 +92,7 @@ static bool find_counter(const char *word, size_t len, uint32_t *row) {
 
 static bool find_rate(const char *word, size_t len, uint32_t *row) {
   for (uint32_t i = 0; i < RATES; i++) {
-    if (!word_is(word, len, rates[i].name)) continue;
+    if (!expression_is_word(word, len, rates[i].name)) continue;
     *row = i;
     return true;
   }
@@ -133,11 +114,11 @@ static bool read_percentile(const char *text, size_t len, double *out) {
 
 static enum status read_statistic(struct parser *p, const char *word, size_t len, struct slo *slo) {
   slo->statistic = SLO_PERCENTILE;
-  if (word_is(word, len, "mean")) {
+  if (expression_is_word(word, len, "mean")) {
     slo->statistic = SLO_MEAN;
-  } else if (word_is(word, len, "min")) {
+  } else if (expression_is_word(word, len, "min")) {
     slo->statistic = SLO_MIN;
-  } else if (word_is(word, len, "max")) {
+  } else if (expression_is_word(word, len, "max")) {
     slo->statistic = SLO_MAX;
   } else if (len < 2 || word[0] != 'p' || !read_percentile(word + 1, len - 1, &slo->percentile)) {
     return bad(p, word, "give .p50, .p95, .p99, .p99.9 (any percentile above 0 and below 100), .mean, .min or .max");
@@ -159,7 +140,7 @@ static enum status read_name(struct parser *p, struct slo *slo) {
   }
   const char *dot = memchr(word, '.', len);
   size_t clock_len = dot ? (size_t)(dot - word) : len;
-  if (!find_clock(word, clock_len, &slo->clock)) return unknown_name(p);
+  if (!expression_find_clock(word, clock_len, &slo->clock)) return unknown_name(p);
   slo->kind = SLO_CLOCK;
   size_t skipped = dot ? clock_len + 1 : len;
   return read_statistic(p, word + skipped, len - skipped, slo);
@@ -224,23 +205,11 @@ static enum status read_value(struct parser *p, struct slo *slo) {
 }
 
 static enum status parse_one(struct slo *slo, struct err *err) {
-  struct parser p = {.text = slo->text, .at = slo->text, .err = err};
+  struct parser p = {{"objective", slo->text, err}, slo->text};
   enum status status = read_name(&p, slo);
   if (status == STATUS_OK) status = read_operator(&p, slo);
   if (status == STATUS_OK) status = read_value(&p, slo);
   return status;
-}
-
-/* Copies without blanks; false when it does not fit. */
-static bool copy_bare(char out[OBJECTIVE_TEXT_MAX], const char *text, size_t len) {
-  size_t used = 0;
-  for (size_t i = 0; i < len; i++) {
-    if (isspace((unsigned char)text[i])) continue;
-    if (used + 1 >= OBJECTIVE_TEXT_MAX) return false;
-    out[used++] = isprint((unsigned char)text[i]) ? text[i] : '?';
-  }
-  out[used] = '\0';
-  return true;
 }
 
 enum status slo_parse(const char *text, struct slo_list *list, struct err *err) {
@@ -250,7 +219,7 @@ enum status slo_parse(const char *text, struct slo_list *list, struct err *err) 
     if (list->count == REPORT_OBJECTIVES_MAX) {
       return err_set(err, STATUS_USAGE, "more than %d objectives: leave some out", REPORT_OBJECTIVES_MAX);
     }
-    if (!copy_bare(slo.text, at, len)) {
+    if (!expression_copy(slo.text, sizeof slo.text, at, len)) {
       return err_set(err, STATUS_USAGE, "objective '%.40s...' is longer than %d characters: separate several by commas",
           at, OBJECTIVE_TEXT_MAX - 1);
     }

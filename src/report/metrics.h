@@ -1,0 +1,42 @@
+/* The figures of a run report that trials summarize and comparisons test: its rates, the server's publishes per
+ * core-second, and of every clock the mean, the percentiles and the maximum. Named as an objective names them:
+ * deliveries_per_second, delivery.p99.9. */
+#ifndef MUSTER_REPORT_METRICS_H
+#define MUSTER_REPORT_METRICS_H
+
+#include "report/document.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define METRIC_RATES 5
+#define METRIC_STATISTICS 9
+#define METRICS (METRIC_RATES + REPORT_CLOCKS * METRIC_STATISTICS)
+#define METRIC_NONE METRICS
+#define METRIC_NAME_MAX 48
+
+enum metric_state {
+  METRIC_ABSENT, /* the run has no such figure */
+  METRIC_FEW,    /* a percentile with fewer than FEW_SAMPLES values beyond it */
+  METRIC_KNOWN
+};
+
+struct metrics {
+  double value[METRICS]; /* ns for clocks; 0 when absent */
+  uint8_t state[METRICS];
+};
+
+void metric_name(size_t metric, char out[METRIC_NAME_MAX]);
+size_t metric_find(const char *name, size_t len); /* METRIC_NONE: unknown */
+const char *metric_unit(size_t metric);           /* "ns", "per_second" */
+bool metric_is_clock(size_t metric);
+/* Of the headline metrics (docs/compare.md) in the order of their weight; METRIC_NONE behind the last. */
+const size_t *metrics_headline(bool closed_loop);
+const size_t *metrics_of_connecting(void); /* of runs that have none of those */
+
+/* Takes the figures out of a JSON run report. */
+void metrics_read(const json_t *report, struct metrics *out);
+
+#endif

@@ -1,0 +1,273 @@
+#include "report/trial.h"
+
+#include "report/document.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FILE_MAX_BYTES (256 << 20)
+
+static const char *const fact_names[] = {
+    "run_id", "started_at", "muster", "verdict", "workload", "target", "environment", "comparability"};
+#define FACTS (sizeof fact_names / sizeof fact_names[0])
+
+/* --- the list --- */
+
+static enum status new_trial(struct trial_list *list, const char *source, struct trial **out, struct err *err) {
+  if (list->count == TRIALS_MAX) return err_set(err, STATUS_USAGE, "more than %d trials: name fewer", TRIALS_MAX);
+  struct trial *larger = realloc(list->trial, (list->count + 1) * sizeof *larger);
+  if (!larger) return err_set(err, STATUS_MEMORY, "out of memory for %zu trials", list->count + 1);
+  list->trial = larger;
+  *out = &larger[list->count++];
+  memset(*out, 0, sizeof **out);
+  snprintf((*out)->source, sizeof(*out)->source, "%s", source);
+  return STATUS_OK;
+}
+
+static bool verdict_is_known(const json_t *verdict) {
+  const char *result = json_string_value(json_object_get(verdict, "result"));
+  return result && (strcmp(result, "valid") == 0 || strcmp(result, "invalid") == 0);
+}
+
+static enum status keep_facts(struct trial *trial, const json_t *report, struct err *err) {
+  trial->facts = json_object();
+  if (!trial->facts) return err_set(err, STATUS_MEMORY, "out of memory for the trials");
+  for (size_t i = 0; i < FACTS; i++) {
+    json_t *fact = json_object_get(report, fact_names[i]);
+    bool is_text = strcmp(fact_names[i], "run_id") == 0 || strcmp(fact_names[i], "started_at") == 0;
+    if (is_text ? !json_is_string(fact) : !json_is_object(fact)) {
+      return err_set(err, STATUS_USAGE, "%.300s is no run report: it has no %s", trial->source, fact_names[i]);
+    }
+    json_object_set(trial->facts, fact_names[i], fact);
+  }
+  if (verdict_is_known(json_object_get(trial->facts, "verdict"))) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "%.300s is no run report: its verdict is neither valid nor invalid", trial->source);
+}
+
+static int exit_code_of(const struct trial *trial) {
+  if (!trial_is_valid(trial)) return 3;
+  size_t i;
+  json_t *objective;
+  json_array_foreach(json_object_get(json_object_get(trial->facts, "verdict"), "objectives"), i, objective) {
+    if (json_is_false(json_object_get(objective, "held"))) return 1;
+  }
+  return 0;
+}
+
+enum status trial_list_add(struct trial_list *list, const char *source, const json_t *report, struct err *err) {
+  struct trial *trial;
+  enum status status = new_trial(list, source, &trial, err);
+  if (status == STATUS_OK) status = keep_facts(trial, report, err);
+  if (status != STATUS_OK) return status;
+  metrics_read(report, &trial->metrics);
+  trial->exit_code = exit_code_of(trial);
+  return STATUS_OK;
+}
+
+enum status trial_list_add_failed(struct trial_list *list, const struct err *why, int exit_code, struct err *err) {
+  struct trial *trial;
+  enum status status = new_trial(list, "", &trial, err);
+  if (status != STATUS_OK) return status;
+  snprintf(trial->error, sizeof trial->error, "%s", why->text);
+  trial->exit_code = exit_code;
+  return STATUS_OK;
+}
+
+void trial_list_free(struct trial_list *list) {
+  for (size_t i = 0; i < list->count; i++)
+    json_decref(list->trial[i].facts);
+  free(list->trial);
+  *list = (struct trial_list){0};
+}
+
+/* --- reading --- */
+
+static const char *text_of(const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? text : "";
+}
+
+static enum status load(const char *path, json_t **out, struct err *err) {
+  struct stat info;
+  json_error_t wrong;
+  if (stat(path, &info) != 0) return err_set(err, STATUS_USAGE, "cannot read %.300s: %s", path, strerror(errno));
+  if (info.st_size > FILE_MAX_BYTES) {
+    return err_set(err, STATUS_USAGE, "%.300s is larger than %d MiB: no report is", path, FILE_MAX_BYTES >> 20);
+  }
+  *out = json_load_file(path, JSON_REJECT_DUPLICATES, &wrong);
+  if (*out) return STATUS_OK;
+  if (wrong.line < 0) return err_set(err, STATUS_USAGE, "cannot read %.300s: %.150s", path, wrong.text);
+  return err_set(
+      err, STATUS_USAGE, "%.250s is no JSON: line %d, column %d: %.150s", path, wrong.line, wrong.column, wrong.text);
+}
+
+static enum status check_version(const char *path, const json_t *document, json_int_t newest, struct err *err) {
+  json_int_t version = json_integer_value(json_object_get(document, "schema_version"));
+  if (version >= 1 && version <= newest) return STATUS_OK;
+  if (version > newest) {
+    return err_set(err, STATUS_USAGE,
+        "%.300s has schema version %lld, and this muster reads up to %lld: use a newer one", path, (long long)version,
+        (long long)newest);
+  }
+  return err_set(err, STATUS_USAGE, "%.300s is no document of muster: it has no schema_version", path);
+}
+
+/* One trial of a trials document: its own members, and those that all its trials share. */
+static enum status add_listed(struct trial_list *list, const json_t *document, const json_t *listed, struct err *err) {
+  struct err why = {0};
+  if (!json_is_string(json_object_get(listed, "run_id"))) {
+    err_set(&why, STATUS_USAGE, "%.400s", text_of(listed, "error"));
+    return trial_list_add_failed(list, &why, (int)json_integer_value(json_object_get(listed, "exit_code")), err);
+  }
+  json_t *report = json_copy((json_t *)(uintptr_t)listed);
+  if (!report) return err_set(err, STATUS_MEMORY, "out of memory for the trials");
+  for (size_t i = 0; i < FACTS; i++) {
+    json_t *shared = json_object_get(document, fact_names[i]);
+    if (!json_object_get(report, fact_names[i])) json_object_set(report, fact_names[i], shared);
+  }
+  /* The document's own verdict and start are not the trial's. */
+  json_object_set(report, "verdict", json_object_get(listed, "verdict"));
+  json_object_set(report, "started_at", json_object_get(listed, "started_at"));
+  enum status status = trial_list_add(list, text_of(listed, "file"), report, err);
+  json_decref(report);
+  return status;
+}
+
+static void take_values(struct trial *trial, size_t metric, const json_t *row, size_t number) {
+  const json_t *value = json_array_get(json_object_get(row, "values"), number);
+  if (!json_is_number(value)) return;
+  trial->metrics.value[metric] = json_number_value(value);
+  trial->metrics.state[metric] = METRIC_KNOWN;
+  size_t i;
+  json_t *few;
+  json_array_foreach(json_object_get(row, "few_samples"), i, few) {
+    if (json_integer_value(few) == (json_int_t)number + 1) trial->metrics.state[metric] = METRIC_FEW;
+  }
+}
+
+static void take_metrics(struct trial_list *list, size_t first, const json_t *document) {
+  size_t i;
+  json_t *row;
+  json_array_foreach(json_object_get(document, "metrics"), i, row) {
+    const char *name = text_of(row, "name");
+    size_t metric = metric_find(name, strlen(name));
+    for (size_t j = first; metric != METRIC_NONE && j < list->count; j++)
+      take_values(&list->trial[j], metric, row, j - first);
+  }
+}
+
+static enum status add_document(struct trial_list *list, const char *path, const json_t *document, struct err *err) {
+  size_t i, first = list->count;
+  json_t *listed, *trials = json_object_get(document, "trials");
+  enum status status = check_version(path, document, 1, err);
+  if (status == STATUS_OK && json_array_size(trials) == 0) {
+    status = err_set(err, STATUS_USAGE, "%.300s lists no trials", path);
+  }
+  if (status != STATUS_OK) return status;
+  json_array_foreach(trials, i, listed) {
+    status = add_listed(list, document, listed, err);
+    if (status != STATUS_OK) return err_prefix(err, "%.200s, trial %zu", path, i + 1);
+  }
+  take_metrics(list, first, document);
+  return STATUS_OK;
+}
+
+static const char *kind_of(const json_t *document) {
+  const char *kind = text_of(document, "document");
+  if (kind[0]) return kind;
+  kind = text_of(document, "kind");
+  return kind[0] ? kind : "run";
+}
+
+static enum status add_file(struct trial_list *list, const char *path, bool only_runs, struct err *err) {
+  json_t *document = NULL;
+  enum status status = load(path, &document, err);
+  if (status != STATUS_OK) return status;
+  const char *kind = kind_of(document);
+  if (strcmp(kind, "run") == 0) {
+    status = check_version(path, document, REPORT_SCHEMA_VERSION, err);
+    if (status == STATUS_OK) status = trial_list_add(list, path, document, err);
+  } else if (!only_runs && strcmp(kind, "trials") == 0) {
+    status = add_document(list, path, document, err);
+  } else if (!only_runs) {
+    status = err_set(err, STATUS_USAGE,
+        "%.300s is a document of `muster %.40s`: name run reports, folders of them or trials documents", path, kind);
+  }
+  json_decref(document);
+  return status;
+}
+
+static int is_json(const struct dirent *entry) {
+  size_t len = strlen(entry->d_name);
+  return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
+}
+
+static enum status add_folder(struct trial_list *list, const char *path, struct err *err) {
+  struct dirent **entry = NULL;
+  size_t before = list->count;
+  int count = scandir(path, &entry, is_json, alphasort);
+  if (count < 0) return err_set(err, STATUS_USAGE, "cannot read the folder %.300s: %s", path, strerror(errno));
+  enum status status = STATUS_OK;
+  for (int i = 0; i < count; i++) {
+    char file[TRIAL_SOURCE_MAX];
+    size_t len = strlen(path);
+    int written = snprintf(file, sizeof file, "%s%s%s", path, len && path[len - 1] == '/' ? "" : "/", entry[i]->d_name);
+    bool fits = written > 0 && (size_t)written < sizeof file;
+    if (status == STATUS_OK && !fits) status = err_set(err, STATUS_USAGE, "the path is too long: %.80s...", path);
+    if (status == STATUS_OK) status = add_file(list, file, true, err);
+    free(entry[i]);
+  }
+  free(entry);
+  if (status != STATUS_OK || list->count > before) return status;
+  return err_set(err, STATUS_USAGE, "the folder %.300s holds no run reports (*.json)", path);
+}
+
+enum status trial_list_read(struct trial_list *list, const char *path, struct err *err) {
+  struct stat info;
+  if (stat(path, &info) != 0) return err_set(err, STATUS_USAGE, "cannot read %.300s: %s", path, strerror(errno));
+  return S_ISDIR(info.st_mode) ? add_folder(list, path, err) : add_file(list, path, false, err);
+}
+
+/* --- asking --- */
+
+const char *trial_fact(const struct trial *trial, const char *name) {
+  return text_of(trial->facts, name);
+}
+
+bool trial_is_valid(const struct trial *trial) {
+  return strcmp(text_of(json_object_get(trial->facts, "verdict"), "result"), "valid") == 0;
+}
+
+const char *trial_reason(const struct trial *trial) {
+  if (!trial->facts) return trial->error;
+  const json_t *reasons = json_object_get(json_object_get(trial->facts, "verdict"), "reasons");
+  const char *first = json_string_value(json_array_get(reasons, 0));
+  return first ? first : "it gives no reason";
+}
+
+const json_t *trial_comparability(const struct trial *trial) {
+  return json_object_get(trial->facts, "comparability");
+}
+
+size_t trial_values(const struct trial_list *list, size_t metric, double *values, size_t *few) {
+  size_t count = 0;
+  if (few) *few = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    const struct metrics *metrics = &list->trial[i].metrics;
+    if (!trial_is_valid(&list->trial[i]) || metrics->state[metric] == METRIC_ABSENT) continue;
+    values[count++] = metrics->value[metric];
+    if (few) *few += metrics->state[metric] == METRIC_FEW;
+  }
+  return count;
+}
+
+size_t trial_valid_count(const struct trial_list *list) {
+  size_t count = 0;
+  for (size_t i = 0; i < list->count; i++)
+    count += trial_is_valid(&list->trial[i]);
+  return count;
+}
