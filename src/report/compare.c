@@ -316,8 +316,9 @@ static void judge_gates(struct comparison *c) {
     if (!m || m->why) {
       snprintf(out->why, sizeof out->why, "%s", m ? m->why : "no trial has it");
     } else if (least > COMPARE_ALPHA) {
-      snprintf(out->why, sizeof out->why, "%zu + %zu trials can show nothing with %u gates: %zu + %zu can",
-          c->base->count, c->candidate->count, gates->count, trials_for(gates->count), trials_for(gates->count));
+      snprintf(out->why, sizeof out->why, "%zu + %zu trials can show nothing with %u gate%s: %zu + %zu can",
+          c->base->count, c->candidate->count, gates->count, gates->count == 1 ? "" : "s", trials_for(gates->count),
+          trials_for(gates->count));
     } else {
       out->change = m->ratio - 1;
       out->p_corrected = corrected[i];

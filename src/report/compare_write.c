@@ -54,6 +54,21 @@ static void say_metrics(struct sentence *s, const struct comparison *c, enum com
   }
 }
 
+static void say_apart(struct sentence *s, const struct comparison *c) {
+  bool any = false;
+  for (size_t i = 0; i < c->headlines; i++) {
+    const struct compare_metric *m = &c->metric[i];
+    if (!m->apart) continue;
+    char name[METRIC_NAME_MAX];
+    metric_name(m->metric, name);
+    say(s, "%s%s %+.1f %%",
+        any ? ", " : " (though every trial of one side is above every trial of the other in: ", name,
+        (m->ratio - 1) * 100);
+    any = true;
+  }
+  if (any) say(s, ")");
+}
+
 static void verdict_text(char out[VERDICT_TEXT_MAX], const struct comparison *c) {
   struct sentence s = {out, VERDICT_TEXT_MAX, 0};
   enum compare_verdict verdict = compare_verdict_of(c);
@@ -69,6 +84,8 @@ static void verdict_text(char out[VERDICT_TEXT_MAX], const struct comparison *c)
   }
   if (verdict == VERDICT_NONE_SHOWN) say(&s, "no difference shown");
   if (c->trials_needed) {
+    /* Said without a claim: it is what the trials were. */
+    say_apart(&s, c);
     say(&s, ", and none could be: %zu + %zu trials are too few at %.0f %% for %zu headline metrics; %zu + %zu would do",
         c->base->count, c->candidate->count, COMPARE_ALPHA * 100, c->headlines, c->trials_needed, c->trials_needed);
   }

@@ -20,8 +20,8 @@ static enum status parse_one(struct gate *gate, struct err *err) {
   struct expression expression = {"gate", gate->text, err};
   const char *sign = gate->text + strcspn(gate->text, "+-");
   gate->metric = metric_find(gate->text, (size_t)(sign - gate->text));
-  if (gate->metric == METRIC_NONE) return unknown_metric(&expression);
-  if (!*sign) return expression_bad(&expression, sign, "a change must follow, as +10% or -10%");
+  if (gate->metric == METRIC_NONE && *sign) return unknown_metric(&expression);
+  if (!*sign) return expression_bad(&expression, sign, "a change must follow, with its sign, as +10% or -10%");
   size_t digits = strspn(sign + 1, "0123456789.");
   char *end;
   double percent = strtod(sign + 1, &end);

@@ -4,12 +4,9 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define FILE_MAX_BYTES (256 << 20)
 
 static const char *const fact_names[] = {
     "run_id", "started_at", "muster", "verdict", "workload", "target", "environment", "comparability"};
@@ -91,31 +88,6 @@ static const char *text_of(const json_t *object, const char *key) {
   return text ? text : "";
 }
 
-static enum status load(const char *path, json_t **out, struct err *err) {
-  struct stat info;
-  json_error_t wrong;
-  if (stat(path, &info) != 0) return err_set(err, STATUS_USAGE, "cannot read %.300s: %s", path, strerror(errno));
-  if (info.st_size > FILE_MAX_BYTES) {
-    return err_set(err, STATUS_USAGE, "%.300s is larger than %d MiB: no report is", path, FILE_MAX_BYTES >> 20);
-  }
-  *out = json_load_file(path, JSON_REJECT_DUPLICATES, &wrong);
-  if (*out) return STATUS_OK;
-  if (wrong.line < 0) return err_set(err, STATUS_USAGE, "cannot read %.300s: %.150s", path, wrong.text);
-  return err_set(
-      err, STATUS_USAGE, "%.250s is no JSON: line %d, column %d: %.150s", path, wrong.line, wrong.column, wrong.text);
-}
-
-static enum status check_version(const char *path, const json_t *document, json_int_t newest, struct err *err) {
-  json_int_t version = json_integer_value(json_object_get(document, "schema_version"));
-  if (version >= 1 && version <= newest) return STATUS_OK;
-  if (version > newest) {
-    return err_set(err, STATUS_USAGE,
-        "%.300s has schema version %lld, and this muster reads up to %lld: use a newer one", path, (long long)version,
-        (long long)newest);
-  }
-  return err_set(err, STATUS_USAGE, "%.300s is no document of muster: it has no schema_version", path);
-}
-
 /* One trial of a trials document: its own members, and those that all its trials share. */
 static enum status add_listed(struct trial_list *list, const json_t *document, const json_t *listed, struct err *err) {
   struct err why = {0};
@@ -160,44 +132,45 @@ static void take_metrics(struct trial_list *list, size_t first, const json_t *do
   }
 }
 
-static enum status add_document(struct trial_list *list, const char *path, const json_t *document, struct err *err) {
+static enum status add_listed_all(struct trial_list *list, const struct document *document, struct err *err) {
   size_t i, first = list->count;
-  json_t *listed, *trials = json_object_get(document, "trials");
-  enum status status = check_version(path, document, 1, err);
-  if (status == STATUS_OK && json_array_size(trials) == 0) {
-    status = err_set(err, STATUS_USAGE, "%.300s lists no trials", path);
+  json_t *listed, *trials = json_object_get(document->root, "trials");
+  if (json_integer_value(json_object_get(document->root, "schema_version")) != TRIALS_SCHEMA_VERSION) {
+    return err_set(err, STATUS_USAGE, "%.300s: this muster reads trials documents of schema version %d only",
+        document->name, TRIALS_SCHEMA_VERSION);
   }
-  if (status != STATUS_OK) return status;
+  if (json_array_size(trials) == 0) return err_set(err, STATUS_USAGE, "%.300s lists no trials", document->name);
   json_array_foreach(trials, i, listed) {
-    status = add_listed(list, document, listed, err);
-    if (status != STATUS_OK) return err_prefix(err, "%.200s, trial %zu", path, i + 1);
+    enum status status = add_listed(list, document->root, listed, err);
+    if (status != STATUS_OK) return err_prefix(err, "%.200s, trial %zu", document->name, i + 1);
   }
-  take_metrics(list, first, document);
+  take_metrics(list, first, document->root);
   return STATUS_OK;
 }
 
-static const char *kind_of(const json_t *document) {
-  const char *kind = text_of(document, "document");
-  if (kind[0]) return kind;
-  kind = text_of(document, "kind");
-  return kind[0] ? kind : "run";
+/* Reading it back whole is what refuses a damaged one. */
+static enum status add_run(struct trial_list *list, const struct document *document, struct err *err) {
+  struct report report;
+  enum status status = report_from_document(document, &report, err);
+  if (status != STATUS_OK) return status;
+  report_free(&report);
+  return trial_list_add(list, document->name, document->root, err);
+}
+
+enum status trial_list_add_document(struct trial_list *list, const struct document *document, struct err *err) {
+  if (document->kind == DOCUMENT_RUN) return add_run(list, document, err);
+  if (document->kind == DOCUMENT_TRIALS) return add_listed_all(list, document, err);
+  return err_set(err, STATUS_USAGE,
+      "%.300s is no run report (%s): name run reports, folders of them or trials documents", document->name,
+      document_kind_name(document->kind));
 }
 
 static enum status add_file(struct trial_list *list, const char *path, bool only_runs, struct err *err) {
-  json_t *document = NULL;
-  enum status status = load(path, &document, err);
-  if (status != STATUS_OK) return status;
-  const char *kind = kind_of(document);
-  if (strcmp(kind, "run") == 0) {
-    status = check_version(path, document, REPORT_SCHEMA_VERSION, err);
-    if (status == STATUS_OK) status = trial_list_add(list, path, document, err);
-  } else if (!only_runs && strcmp(kind, "trials") == 0) {
-    status = add_document(list, path, document, err);
-  } else if (!only_runs) {
-    status = err_set(err, STATUS_USAGE,
-        "%.300s is a document of `muster %.40s`: name run reports, folders of them or trials documents", path, kind);
-  }
-  json_decref(document);
+  struct document document;
+  enum status status = document_read(path, &document, err);
+  bool is_skipped = status == STATUS_OK && only_runs && document.kind != DOCUMENT_RUN;
+  if (status == STATUS_OK && !is_skipped) status = trial_list_add_document(list, &document, err);
+  document_free(&document);
   return status;
 }
 

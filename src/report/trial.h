@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "measure/statistics.h"
 #include "report/metrics.h"
+#include "report/read.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 
 #define TRIALS_MAX STATISTICS_SAMPLE_MAX
 #define TRIAL_SOURCE_MAX 1024
+#define TRIALS_SCHEMA_VERSION 1
 
 struct trial {
   char source[TRIAL_SOURCE_MAX]; /* the file of its report */
@@ -33,6 +35,8 @@ struct trial_list {
 /* Adds the trial of a run report, or one that has none. */
 enum status trial_list_add(struct trial_list *list, const char *source, const json_t *report, struct err *err);
 enum status trial_list_add_failed(struct trial_list *list, const struct err *why, int exit_code, struct err *err);
+/* Adds a run report's trial or a trials document's. */
+enum status trial_list_add_document(struct trial_list *list, const struct document *document, struct err *err);
 /* Adds what the path holds: a run report, a trials document, or a folder's run reports in the order of their names. */
 enum status trial_list_read(struct trial_list *list, const char *path, struct err *err);
 void trial_list_free(struct trial_list *list);
