@@ -237,8 +237,12 @@ static int search(const struct run_arguments *arguments, struct find_settings *s
   settings->ended = show_step;
   settings->context = &finding;
   session_catch_signals();
-  enum status status = find_run(find, settings, &err);
-  int code = status == STATUS_OK ? find_publish(arguments, find) : complain(&err);
+  enum status status = session_open_web(arguments, &finding.session.web, &err);
+  if (status == STATUS_OK) status = find_run(find, settings, &err);
+  bool is_found = status == STATUS_OK;
+  int code = is_found ? find_publish(arguments, find) : complain(&err);
+  session_close_web(
+      finding.session.web, arguments->workload.name, find_write_json, is_found ? find : NULL, is_found ? NULL : &err);
   free(find);
   return code;
 }

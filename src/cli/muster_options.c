@@ -224,6 +224,10 @@ static const struct option options[] = {
         KIND_TEXT, GROUP_LABELS},
     {"database", "TEXT", "label: the server's database and its settings", AT(workload.database_label), 0, 0, KIND_TEXT,
         GROUP_LABELS},
+    {"ui", "[HOST:]PORT", "a web page that follows the run and ends with its report", AT(ui), 0, 0, KIND_TEXT,
+        GROUP_OUTPUT},
+    {"metrics", "[HOST:]PORT", "the run's own figures as OpenMetrics while it goes on", AT(metrics), 0, 0, KIND_TEXT,
+        GROUP_OUTPUT},
     {"quiet", NULL, "no progress, no notes: the report only", AT(quiet), 0, 0, KIND_FLAG, GROUP_OUTPUT},
 };
 #define OPTIONS (sizeof options / sizeof options[0])

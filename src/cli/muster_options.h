@@ -33,6 +33,7 @@ struct run_arguments {
   const char *output;                         /* JSON report file or folder; NULL: results/ */
   const char *json;                           /* "-" or a file; NULL: --output decides */
   const char *hlog;                           /* NULL: none */
+  const char *ui, *metrics;                   /* "[HOST:]PORT"; NULL: none */
   struct slo_list slos;                       /* of every --slo */
   struct observe_list observe;                /* of every --observe */
   bool quiet;

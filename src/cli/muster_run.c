@@ -32,14 +32,24 @@ static int publish_report(const struct run_arguments *arguments, const struct re
   return code;
 }
 
-static int run(const struct run_arguments *arguments, const struct session *session) {
+static enum status write_json(FILE *file, const void *content, struct err *err) {
+  return report_write_json(file, content, err);
+}
+
+static int run(const struct run_arguments *arguments, struct session *session) {
   struct err err = {0};
   struct report report;
   session_catch_signals();
-  enum status status = session_run(session, &arguments->workload, &report, &err);
-  if (status != STATUS_OK) return complain(&err);
+  enum status status = session_open_web(arguments, &session->web, &err);
+  if (status == STATUS_OK) status = session_run(session, &arguments->workload, &report, &err);
+  if (status != STATUS_OK) {
+    int code = complain(&err);
+    session_close_web(session->web, NULL, NULL, NULL, &err);
+    return code;
+  }
   note_calibration(&report);
   int code = publish_report(arguments, &report);
+  session_close_web(session->web, report.workload.name, write_json, &report, NULL);
   report_free(&report);
   return code;
 }

@@ -5,6 +5,7 @@
 #include "cli/muster_say.h"
 #include "load/run.h"
 #include "net/address.h"
+#include "report/html.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -145,25 +146,60 @@ static void describe_server(struct report *report, const struct embedded *embedd
       durable ? "FULL" : "NORMAL");
 }
 
+void session_close_web(
+    struct web *web, const char *title, session_writer *write, const void *content, const struct err *why) {
+  if (!web) return;
+  char *html = NULL;
+  size_t len = 0;
+  struct err err = {0};
+  FILE *memory = content ? open_memstream(&html, &len) : NULL;
+  bool is_whole = memory && html_write_of(memory, title, write, content, &err) == STATUS_OK;
+  is_whole &= memory && fclose(memory) == 0;
+  web_finish(web, is_whole ? html : NULL, len, why && why->text[0] ? why->text : "the run has no report");
+  web_close(web);
+  free(html);
+}
+
 struct display {
   struct progress progress;
   struct live live;
+  struct web *web; /* NULL: none */
+  bool is_shown;   /* on standard error */
 };
 
 static void show(void *context, const struct run_progress *progress) {
   struct display *display = context;
   double now_s = (double)clock_now_ns() / 1e9;
   live_update(&display->live, progress, now_s);
-  progress_show(&display->progress, &display->live, now_s);
+  if (display->is_shown) progress_show(&display->progress, &display->live, now_s);
+  if (display->web) web_show(display->web, &display->live);
+}
+
+static void serve(void *context) {
+  const struct display *display = context;
+  web_serve(display->web);
+}
+
+enum status session_open_web(const struct run_arguments *arguments, struct web **out, struct err *err) {
+  const char *listen = arguments->ui ? arguments->ui : arguments->metrics;
+  *out = NULL;
+  if (!listen) return STATUS_OK;
+  if (arguments->ui && arguments->metrics) {
+    return err_set(err, STATUS_USAGE, "--ui serves /metrics too: leave --metrics out");
+  }
+  enum status status = web_open(out, arguments->ui ? "--ui" : "--metrics", listen, arguments->ui != NULL, err);
+  if (status == STATUS_OK) fprintf(stderr, "%s: %s\n", arguments->ui ? "page" : "metrics", web_url(*out));
+  return status;
 }
 
 static enum status execute(const struct session *session, const struct workload *workload,
     const struct embedded *embedded, struct report *report, struct err *err) {
   struct display display = {
       .progress = progress_open(),
+      .web = session->web,
       .live = {.workload = workload->name, .target = embedded ? "embedded musterd" : workload->target},
   };
-  bool is_shown = !session->quiet && (display.progress.is_terminal || !session->is_one_of_many);
+  display.is_shown = !session->quiet && (display.progress.is_terminal || !session->is_one_of_many);
   struct run_options options = {
       .workload = workload,
       .driver = session->driver,
@@ -177,7 +213,8 @@ static enum status execute(const struct session *session, const struct workload 
                                   : from_environment("MUSTER_APP_SECRET"),
       .password = from_environment("MUSTER_PASSWORD"),
       .interrupted = &interrupts,
-      .progress = is_shown ? show : NULL,
+      .progress = display.is_shown || display.web ? show : NULL,
+      .watch = {.fd = display.web ? web_fd(display.web) : -1, .ready = serve},
       .context = &display,
   };
   enum status status = run_execute(&options, report, err);

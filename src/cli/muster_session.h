@@ -5,11 +5,15 @@
 
 #include "cli/muster_embed.h"
 #include "cli/muster_options.h"
+#include "cli/muster_web.h"
 #include "driver/driver.h"
 #include "report/document.h"
 #include "report/slo.h"
 
 #include <limits.h>
+#include <stdio.h>
+
+typedef enum status session_writer(FILE *file, const void *content, struct err *err);
 
 struct session {
   const struct driver *driver;
@@ -18,6 +22,7 @@ struct session {
   const struct embedded *kept_server; /* without a target: use this one instead of a fresh one; NULL: a fresh one */
   const char *secret;                 /* of the target; NULL: from the environment */
   bool quiet;                         /* no progress */
+  struct web *web;                    /* shows the run to others as well; NULL: nobody */
   bool is_one_of_many;                /* a step of a search, which tells of itself: progress on terminals only */
 };
 
@@ -27,6 +32,13 @@ int session_interrupts(void);
 
 /* The driver that the target's scheme chooses; also takes the app key from the environment when none was given. */
 enum status session_driver(struct workload *workload, const struct driver **out, struct err *err);
+
+/* Opens what --ui or --metrics ask for and says where; *out is NULL when they ask for nothing. */
+enum status session_open_web(const struct run_arguments *arguments, struct web **out, struct err *err);
+
+/* Ends it: with the page of the document, or, when content is NULL, with why there is none. */
+void session_close_web(
+    struct web *web, const char *title, session_writer *write, const void *content, const struct err *why);
 
 /* Carries out one run on a fresh population and judges it, objectives included. The report is the caller's. */
 enum status session_run(
