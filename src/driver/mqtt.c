@@ -75,7 +75,7 @@ struct mqtt_plan {
   uint32_t topics;         /* of one client */
   char prefix[PREFIX_MAX]; /* of every topic, with the run and a slash at its end */
   char title[128];
-  char headers[600]; /* of the upgrade */
+  char headers[WS_CLIENT_HEADERS_MAX]; /* of the upgrade */
 };
 
 static struct mqtt_client *state_of(struct client *client) {
@@ -266,15 +266,6 @@ static enum status check_credentials(const struct driver_settings *settings, str
   return err_set(err, STATUS_USAGE, "--cert and --key belong together: give both");
 }
 
-static enum status write_headers(struct mqtt_plan *plan, const struct driver_settings *settings, struct err *err) {
-  const char *origin = settings->origin;
-  if (origin && !is_field_text(origin)) return err_set(err, STATUS_USAGE, "--origin holds a control character");
-  int len = snprintf(plan->headers, sizeof plan->headers, "Sec-WebSocket-Protocol: " SUBPROTOCOL "\r\n%s%s%s",
-      origin ? "Origin: " : "", origin ? origin : "", origin ? "\r\n" : "");
-  if (len > 0 && (size_t)len < sizeof plan->headers) return STATUS_OK;
-  return err_set(err, STATUS_USAGE, "--origin is longer than 500 characters");
-}
-
 /* The server closes after one and a half of it without a packet; what it is told leaves as much between two PINGREQs
  * as was asked for. */
 static uint16_t keep_alive_s(const struct driver_run *run) {
@@ -335,7 +326,7 @@ static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
   enum status status = read_version(plan, &settings->mqtt, err);
   if (status == STATUS_OK) status = write_prefix(plan, settings, err);
   if (status == STATUS_OK) status = check_credentials(settings, err);
-  if (status == STATUS_OK) status = write_headers(plan, settings, err);
+  if (status == STATUS_OK) status = ws_client_headers(plan->headers, settings, SUBPROTOCOL, err);
   if (status == STATUS_OK) status = open_target(run, tls, err);
   if (status == STATUS_OK) {
     describe(run, plan, tls);

@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include "net/http.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define REQUEST_MAX 2048
@@ -29,6 +30,24 @@ static void next_mask(struct ws_client *ws, uint8_t mask[4]) {
 }
 
 /* --- the upgrade --- */
+
+static bool is_field_text(const char *text) {
+  for (; *text; text++) {
+    if ((unsigned char)*text < ' ' || *text == 0x7f) return false;
+  }
+  return true;
+}
+
+enum status ws_client_headers(
+    char out[WS_CLIENT_HEADERS_MAX], const struct driver_settings *settings, const char *subprotocol, struct err *err) {
+  const char *origin = settings->origin;
+  if (origin && !is_field_text(origin)) return err_set(err, STATUS_USAGE, "--origin holds a control character");
+  int len = snprintf(out, WS_CLIENT_HEADERS_MAX, "%s%s%s%s%s%s", subprotocol ? "Sec-WebSocket-Protocol: " : "",
+      subprotocol ? subprotocol : "", subprotocol ? "\r\n" : "", origin ? "Origin: " : "", origin ? origin : "",
+      origin ? "\r\n" : "");
+  if (len >= 0 && len < WS_CLIENT_HEADERS_MAX) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--origin is longer than 500 characters");
+}
 
 void ws_client_open(struct ws_client *ws, struct client *client, const char *path, const char *headers) {
   const struct driver_run *run = client->run;

@@ -25,6 +25,12 @@ struct ws_client_ops {
   bool (*event)(struct client *client, const struct ws_event *event);
 };
 
+#define WS_CLIENT_HEADERS_MAX 600
+
+/* The header lines of an upgrade: the subprotocol (NULL: none) and the origin that was asked for, if any. */
+enum status ws_client_headers(
+    char out[WS_CLIENT_HEADERS_MAX], const struct driver_settings *settings, const char *subprotocol, struct err *err);
+
 /* For driver.opened: asks for the upgrade; fails the client with CAUSE_UPGRADE when the request does not fit or cannot
  * be written. headers: further whole header lines, or NULL. */
 void ws_client_open(struct ws_client *ws, struct client *client, const char *path, const char *headers);
