@@ -790,6 +790,10 @@ static enum status settle_answers(struct run *run, struct err *err) {
   plan->topology = topology_with(&run->workload, plan->run.capabilities);
   plan->answer = topology_answer(&plan->topology, plan->run.capabilities);
   run->report->has_acks = plan->answer == ANSWER_ACK;
+  if (topology_capability(plan->topology.kind) & ~plan->run.capabilities) {
+    return err_set(err, STATUS_USAGE, "%s has no %s with the settings of this --target: see docs/drivers.md",
+        plan->run.title, topology_messages(plan->topology.kind));
+  }
   if (!plan->closed || plan->answer != ANSWER_NONE) return STATUS_OK;
   return err_set(err, STATUS_USAGE, "%s answers nothing, so there is no closed loop: give --rate", plan->run.title);
 }

@@ -13,5 +13,7 @@ struct mqtt_settings settings_mqtt(const struct workload *workload) {
 
 unsigned settings_capabilities(const struct workload *workload, const struct driver *driver) {
   struct driver_settings settings = {.mqtt = settings_mqtt(workload)};
+  bool has_url = workload->target && url_parse(workload->target, &settings.url, NULL) == STATUS_OK;
+  if (!has_url) settings.url = (struct url){0};
   return driver->without ? driver->capabilities & ~driver->without(&settings) : driver->capabilities;
 }
