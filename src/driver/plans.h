@@ -7,5 +7,6 @@
 
 enum status nats_make_plan(struct driver_run *run, struct err *err);
 enum status redis_make_plan(struct driver_run *run, struct err *err);
+enum status stomp_make_plan(struct driver_run *run, struct err *err);
 
 #endif

@@ -212,13 +212,13 @@ static void set_up(struct driver_run *run, struct juggle_population *population,
   population->prefix_len = 7;
   /* Those whose prepare asks no server. */
   static const struct driver *const drivers[] = {&driver_juggle, &driver_shootout_json, &driver_shootout_binary,
-      &driver_shootout_phoenix, &driver_shootout_actioncable, NULL};
+      &driver_shootout_phoenix, &driver_shootout_actioncable, &driver_socketio, &driver_stomp, NULL};
   const struct driver *const *driver = drivers;
   for (uint8_t i = choice & 7; i && driver[1]; i--)
     driver++;
-  *run = (struct driver_run){.driver = *driver};
+  *run = (struct driver_run){.driver = *driver, .capabilities = (*driver)->capabilities};
   run->settings = (struct driver_settings){.app_key = "benchapp",
-      .target = "ws://127.0.0.1:9003",
+      .target = *driver == &driver_stomp ? "stomp+ws://127.0.0.1:9003" : "ws://127.0.0.1:9003",
       .payload_bytes = PAYLOAD_BYTES,
       .run_id = RUN_ID,
       .clients = 2,
@@ -226,7 +226,7 @@ static void set_up(struct driver_run *run, struct juggle_population *population,
       .obfuscate = choice & 8,
       .backlog = choice & 16,
       .room_members = choice & 32 ? 2 : 0};
-  require(url_parse("ws://127.0.0.1:9003", &run->settings.url, NULL) == STATUS_OK);
+  require(url_parse(run->settings.target, &run->settings.url, NULL) == STATUS_OK);
   memcpy(run->server_name, "127.0.0.1", 10);
   peer.driver = *driver;
   if (*driver == &driver_juggle) {

@@ -1,7 +1,7 @@
 // room: driver
-/* The NATS and Redis drivers against a server that sends what it likes: the first byte chooses driver and settings, and
- * the rest is what the server says, in pieces, with publishes and ticks of the client between them. The hooks hold what
- * a driver promises: established once, nothing after a failure, no more ACKs than publishes. */
+/* The NATS, Redis and STOMP drivers against a server that sends what it likes: the first byte chooses driver and
+ * settings, and the rest is what the server says, in pieces, with publishes and ticks of the client between them. The
+ * hooks hold what a driver promises: established once, nothing after a failure, no more ACKs than publishes. */
 #include "driver/plans.h"
 
 #include <fcntl.h>
@@ -107,20 +107,35 @@ static void take_steps(const uint8_t *data, size_t size) {
   }
 }
 
+struct variant {
+  const char *target;
+  const struct driver *driver;
+  enum status (*make_plan)(struct driver_run *run, struct err *err);
+  bool only_sends; /* client 0 is no recipient */
+};
+
+static const struct variant variants[] = {
+    {"nats://127.0.0.1:4222", &driver_nats, nats_make_plan, false},
+    {"nats://127.0.0.1:4222/?ack=flush&headers=on", &driver_nats, nats_make_plan, false},
+    {"nats://127.0.0.1:4222/?ack=jetstream", &driver_nats, nats_make_plan, false},
+    {"redis://127.0.0.1:6379", &driver_redis, redis_make_plan, false},
+    {"redis://127.0.0.1:6379/?resp=2", &driver_redis, redis_make_plan, true},
+    {"stomp://127.0.0.1:61613", &driver_stomp, stomp_make_plan, false},
+    {"stomp://127.0.0.1:61613/?receipts=off", &driver_stomp, stomp_make_plan, false},
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
 static void set_up(struct driver_run *run, uint8_t choice) {
-  static const char *const targets[] = {"nats://127.0.0.1:4222", "nats://127.0.0.1:4222/?ack=flush&headers=on",
-      "nats://127.0.0.1:4222/?ack=jetstream", "redis://127.0.0.1:6379", "redis://127.0.0.1:6379/?resp=2"};
-  const char *target = targets[choice % 5];
-  *run = (struct driver_run){.settings = {.target = target, .payload_bytes = PAYLOAD_BYTES, .run_id = RUN_ID}};
+  const struct variant *variant = &variants[(choice & 0x0f) % VARIANTS];
+  *run = (struct driver_run){.settings = {.target = variant->target, .payload_bytes = PAYLOAD_BYTES, .run_id = RUN_ID}};
   run->settings.clients = 2;
-  run->settings.pure_senders = choice % 5 == 4 ? 1 : 0;
+  run->settings.pure_senders = variant->only_sends;
   run->settings.groups = choice & 0x20 ? 3 : 0;
   run->settings.shared_groups = choice & 0x20 && choice & 0x40;
   run->settings.room_members = choice & 0x80 ? 2 : 0;
-  require(url_parse(target, &run->settings.url, NULL) == STATUS_OK);
-  run->driver = peer.driver = choice % 5 < 3 ? &driver_nats : &driver_redis;
-  enum status status = choice % 5 < 3 ? nats_make_plan(run, NULL) : redis_make_plan(run, NULL);
-  require(status == STATUS_OK);
+  require(url_parse(variant->target, &run->settings.url, NULL) == STATUS_OK);
+  run->driver = peer.driver = variant->driver;
+  require(variant->make_plan(run, NULL) == STATUS_OK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

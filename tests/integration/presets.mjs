@@ -24,11 +24,12 @@ const small = {
 };
 
 const brokerLoad = ['--scale', '0.02', '--warmup', '500ms', '--duration', '2s'];
-const brokers = ['mqtt', 'nats', 'redis'];
+const brokers = ['mqtt', 'nats', 'redis', 'socketio', 'stomp'];
+const serverOf = { mqtt: 'mosquitto', stomp: 'rabbitmq' };
 
 // Starts a real broker on a free port through scripts/servers; undefined where it is not installed.
 function startBroker(scheme) {
-  const script = new URL(`../../scripts/servers/${scheme === 'mqtt' ? 'mosquitto' : scheme}`, import.meta.url).pathname;
+  const script = new URL(`../../scripts/servers/${serverOf[scheme] ?? scheme}`, import.meta.url).pathname;
   const folder = join(scratch, scheme);
   const { status, stdout, stderr } = spawnSync(script, ['start', folder], { encoding: 'utf8' });
   if (status === 77) return undefined;
