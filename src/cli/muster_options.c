@@ -183,7 +183,7 @@ static const struct option options[] = {
         GROUP_OBJECTIVES},
 
     {"workers", "N", "generator processes [one per core]", AT(workload.workers), 1, 1024, KIND_COUNT, GROUP_LIMITS},
-    {"connect-concurrency", "N", "connections in progress at once [20; hold: 256 or 1024]",
+    {"connect-concurrency", "N", "connections in progress at once [20; hold: 256 to 4096]",
         AT(workload.connect_concurrency), 1, 65536, KIND_COUNT, GROUP_LIMITS},
     {"connect-rate", "N", "connections begun per second [as many as --connect-concurrency lets]",
         AT(workload.connect_per_sec), 0, 100000000, KIND_RATE, GROUP_LIMITS},

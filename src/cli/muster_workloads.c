@@ -263,6 +263,7 @@ static enum status load(struct run_arguments *a, struct err *err) {
 /* --- hold and storm --- */
 
 #define GREAT_POPULATION 10000 /* from here on the default deadlines grow */
+#define HUGE_POPULATION 500000
 
 /* Default deadlines for so many clients: 500 registrations, 1,000 connects and 10,000 closes a second, beside what
  * small populations are given. They end what is hopeless; whoever measures these rates finds them in the report. */
@@ -272,6 +273,12 @@ static void stretch_deadlines(struct run_arguments *a) {
   if (!given(a, "setup-timeout")) l->setup_deadline_ns += l->clients * (NS_PER_SEC / 500);
   if (!given(a, "connect-timeout")) l->connect_deadline_ns += l->clients * (NS_PER_SEC / 1000);
   l->teardown_deadline_ns += l->clients * (NS_PER_SEC / 10000);
+}
+
+/* Each of many workers needs several in progress, or every answer costs it a wake-up of its own. */
+static uint32_t concurrency_of(uint32_t clients) {
+  if (clients < GREAT_POPULATION) return 256;
+  return clients < HUGE_POPULATION ? 1024 : 4096;
 }
 
 static enum status shape_hold(struct run_arguments *a, struct err *err) {
@@ -284,7 +291,7 @@ static enum status shape_hold(struct run_arguments *a, struct err *err) {
   l->rate_per_sec = 0;
   if (!given(a, "warmup")) l->warmup_ns = 0;
   /* A few slow connects must not hold up the others. */
-  if (!given(a, "connect-concurrency")) l->connect_concurrency = l->clients < GREAT_POPULATION ? 256 : 1024;
+  if (!given(a, "connect-concurrency")) l->connect_concurrency = concurrency_of(l->clients);
   if (!given(a, "keep-alive") && l->clients > 50000) l->keep_alive_ns = 30 * NS_PER_SEC;
   return STATUS_OK;
 }

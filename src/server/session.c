@@ -151,15 +151,27 @@ static uint64_t ping_interval_ns(const struct session *session) {
   /* The kernel deals connections out evenly, so this gateway's share tells of all. */
   uint64_t sessions = atomic_load_explicit(&gateway->stats.sessions, memory_order_relaxed) * (uint64_t)config->gateways;
   uint64_t interval_ms = sessions * 1000 / SESSION_PINGS_PER_SEC;
+  uint64_t most_ms = config->read_deadline_ms / 3 * 2; /* the answer must come in time */
+  if (interval_ms > most_ms) interval_ms = most_ms;
   if (interval_ms < SESSION_PING_MIN_MS) interval_ms = SESSION_PING_MIN_MS;
-  if (interval_ms > SESSION_PING_MAX_MS) interval_ms = SESSION_PING_MAX_MS;
   return interval_ms * NS_PER_MS;
+}
+
+/* Among many sessions only those that say nothing by themselves are asked. */
+static bool was_heard(const struct session *session, uint64_t interval_ns, uint64_t now_ns) {
+  if (session->gateway->config->ping_interval_ms || interval_ns <= SESSION_PING_MIN_MS * NS_PER_MS) return false;
+  return session->input_ns + interval_ns > now_ns;
 }
 
 static void ping_if_due(struct session *session) {
   uint64_t now = now_of(session);
   if (now < session->deadline_ns) return;
-  session->deadline_ns = now + ping_interval_ns(session);
+  uint64_t interval_ns = ping_interval_ns(session);
+  if (was_heard(session, interval_ns, now)) {
+    session->deadline_ns = session->input_ns + interval_ns;
+    return;
+  }
+  session->deadline_ns = now + interval_ns;
   if (stream_pending(&session->stream)) return;
   uint8_t frame[131];
   session_write_raw(session, frame, ws_write_control(frame, WS_PING, NULL, 0, NULL));

@@ -85,11 +85,10 @@ struct session {
 /* architecture.md: an idle plain connection costs at most 512 bytes of user space. 64 are left for the user id. */
 _Static_assert(sizeof(struct session) <= 448, "idle session budget");
 
-/* The automatic interval of Pings: 5 s, and longer where that would be more than 10,000 a second over all gateways, but
- * so short that two fit into the read deadline of 60 s. */
+/* The automatic interval of Pings: 5 s, and longer where that would be more than 5,000 a second over all gateways, two
+ * thirds of the read deadline at most. Where it is longer, who was heard within it is not asked. */
 #define SESSION_PING_MIN_MS 5000
-#define SESSION_PING_MAX_MS 25000
-#define SESSION_PINGS_PER_SEC 10000
+#define SESSION_PINGS_PER_SEC 5000
 
 extern const struct stream_ops session_stream_ops;
 
