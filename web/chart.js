@@ -117,11 +117,12 @@ function yAxis(state, narrow) {
     font: FONT,
     size: narrow ? 54 : 66,
     gap: 4,
-    grid: { stroke: colour('line'), width: 1 },
+    grid: { stroke: colour('line'), width: 1, ...(state.log && { filter: filterLog }) },
     ticks: { show: false },
     space: state.log ? 22 : 34,
+    ...(y.incrs && { incrs: y.incrs }),
     values: (u, splits) => splits.map((value) => (value === null ? '' : (y.tick ?? y.format)(value))),
-    ...(state.log && { filter: (u, splits) => filterLog(u, splits) }),
+    ...(state.log && { filter: filterLog }),
   };
 }
 
@@ -141,7 +142,7 @@ function xAxis(state, width) {
   return {
     stroke: colour('muted'),
     font: FONT,
-    size: 34,
+    size: 28,
     gap: 4,
     grid: { stroke: colour('line'), width: 1 },
     ticks: { show: true, stroke: colour('line'), size: 4 },

@@ -74,15 +74,17 @@ function listedCurve(clock, xs) {
   return xs.map((x) => known.get(x) ?? null);
 }
 
+// The tens first, then halves between them, as far as their labels have room.
+const CHARACTER_PX = 7.5;
 function splits(top, width) {
-  const perDecade = width / Math.max(Math.log10(top), 1);
-  const out = [1];
-  for (let x = 1; x <= top; x *= 10) {
-    if (perDecade > 190) out.push(2 * x, 4 * x);
-    else if (perDecade > 120 && x === 1) out.push(2);
-    out.push(10 * x);
-  }
-  return out.filter((x) => x <= top * 1.001);
+  const perDecade = (width - 80) / Math.max(Math.log10(top), 1);
+  const chosen = [];
+  const tryAt = (x) => {
+    const room = (percentileLabel(x).length + 2) * CHARACTER_PX;
+    if (x <= top && chosen.every((other) => Math.abs(Math.log10(x / other)) * perDecade >= room)) chosen.push(x);
+  };
+  for (const factor of [1, 2, 4]) for (let x = 1; x <= top; x *= 10) tryAt(x * factor);
+  return chosen.sort((a, b) => a - b);
 }
 
 function valuesTable(clocks) {

@@ -53,13 +53,14 @@ function keyFigures(r) {
   return tiles([
     traffic && r.has_acks && ['acks per second', 'rates.acks_per_second', formatRate(r.rates.acks_per_second),
       isNumber(r.rates.asked_publishes_per_second) && `${formatRate(r.rates.asked_publishes_per_second)} asked`],
-    traffic && ['deliveries per second', 'rates.deliveries_per_second', formatRate(r.rates.deliveries_per_second),
-      `fan-out ${formatNumber(r.fan_out)}`],
+    traffic && ['deliveries per second', 'rates.deliveries_per_second', formatRate(r.rates.deliveries_per_second)],
+    traffic && ['lost deliveries', 'deliveries.lost', formatCount(r.deliveries.lost), `of ${formatCount(r.deliveries.expected)} expected`],
+    traffic && ['fan-out', 'fan_out', formatNumber(r.fan_out), `deliveries per ${r.has_acks ? 'acked' : 'attempted'} publish`],
+    !traffic && ['connections held', 'connections.established', formatCount(r.connections.established), `of ${formatCount(r.connections.attempted)}`],
     !traffic && ['connections per second', 'rates.connections_per_second', formatRate(r.rates.connections_per_second)],
-    !traffic && ['held', 'connections.established', formatCount(r.connections.established), `of ${formatCount(r.connections.attempted)}`],
+    !traffic && clockTile(r, 'connect', 'p50_ns', 'connect p50'), !traffic && clockTile(r, 'connect', 'p99_ns', 'connect p99'),
     clockTile(r, 'ack', 'p50_ns', 'ack p50'), clockTile(r, 'ack', 'p99_ns', 'ack p99'),
     clockTile(r, 'delivery', 'p50_ns', 'delivery p50'), clockTile(r, 'delivery', 'p99_ns', 'delivery p99'),
-    traffic && ['lost', 'deliveries.lost', formatCount(r.deliveries.lost), `of ${formatCount(r.deliveries.expected)} expected`],
   ]);
 }
 
@@ -292,13 +293,23 @@ function ratesOverTime(r, x) {
   })];
 }
 
-// How an observed column reads; its name carries its unit.
+// How an observed column reads: its name carries its unit.
+const BYTE_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
+const PLAIN_NAMES = { rss: 'resident memory', cpu: 'CPU' };
+const plainName = (name) => PLAIN_NAMES[name] ?? words(name);
+
 function columnFormat(name) {
-  if (name === 'cpu_cores' || name.endsWith('_cores')) return { title: 'CPU', format: (v) => `${formatNumber(v)} cores`, tick: formatNumber };
-  if (/bytes_per_s(ec|econd)?$/.test(name)) return { title: words(name), format: (v) => `${formatBytes(v)}/s`, tick: formatBytes };
-  if (name.endsWith('_bytes')) return { title: words(name.replace(/_bytes$/, '')), format: formatBytes, tick: formatBytes };
-  if (name.endsWith('_ns')) return { title: words(name.replace(/_ns$/, '')), format: formatLatency, tick: formatLatencyTick };
-  return { title: words(name), format: formatNumber, tick: formatCountTick };
+  const whole = name.replace(/_(cores|bytes_per_second|per_second|bytes|ns)$/, '');
+  if (name.endsWith('_cores')) {
+    return { title: `${plainName(whole)}, in cores`, format: (v) => `${formatNumber(v)} cores`, tick: formatNumber };
+  }
+  if (name.endsWith('_bytes_per_second')) {
+    return { title: `${plainName(whole)} per second`, format: (v) => `${formatBytes(v)}/s`, tick: formatBytes, incrs: BYTE_STEPS };
+  }
+  if (name.endsWith('_bytes')) return { title: plainName(whole), format: formatBytes, tick: formatBytes, incrs: BYTE_STEPS };
+  if (name.endsWith('_ns')) return { title: plainName(whole), format: formatLatency, tick: formatLatencyTick };
+  if (name.endsWith('_per_second')) return { title: `${plainName(whole)} per second`, format: (v) => `${formatNumber(v)} /s`, tick: formatCountTick };
+  return { title: plainName(name), format: formatNumber, tick: formatCountTick };
 }
 
 const HUE_OF_ROLE = { server: 'blue', generator: 'orange' };
@@ -315,13 +326,13 @@ function observedChart(x, column, sources) {
     return { source, points: new Map(source.rows.map((row) => [row[0], row[at]])) };
   });
   const times = [...new Set(lines.flatMap(({ points }) => [...points.keys()]))].sort((a, b) => a - b);
-  const { title, format, tick } = columnFormat(column);
+  const { title, format, tick, incrs } = columnFormat(column);
   let other = 0;
   return chart({
     id: `observed-${column.replace(/\W+/g, '-')}`,
     title: title[0].toUpperCase() + title.slice(1),
     x: { ...x, values: times, tableFormat: x.format, label: 'time of the sample, from the start of the measure phase' },
-    y: { format, tick },
+    y: { format, tick, incrs },
     sync: 'time',
     shade: besideMeasure(x),
     series: lines.map(({ source, points }) => ({

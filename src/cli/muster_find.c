@@ -5,6 +5,7 @@
 #include "cli/muster_session.h"
 #include "load/find.h"
 #include "load/run.h"
+#include "report/html.h"
 #include "report/save.h"
 
 #include <limits.h>
@@ -202,6 +203,13 @@ static void show_step(void *context, const struct find_step *step) {
   fflush(finding->table);
 }
 
+static enum status write_page(FILE *file, const void *content, struct err *err) {
+  const struct find *find = content;
+  char title[160];
+  snprintf(title, sizeof title, "search: %.80s, %s - muster", find->settings.workload->name, find->started_at);
+  return html_write_of(file, title, find_write_json, find, err);
+}
+
 int find_publish(const struct run_arguments *arguments, const struct find *find) {
   struct err err = {0};
   int code = find_exit_code(find);
@@ -216,6 +224,7 @@ int find_publish(const struct run_arguments *arguments, const struct find *find)
     saved = save_new_file(path, find_write_json, find, &err) == STATUS_OK;
     if (!saved) code = complain(&err);
   }
+  if (arguments->html && save_new_file(arguments->html, write_page, find, &err) != STATUS_OK) code = complain(&err);
   enum status status =
       session_prints_json(arguments) ? find_write_json(stdout, find, &err) : find_write_answer(stdout, find, &err);
   if (status != STATUS_OK) return complain(&err);

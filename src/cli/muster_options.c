@@ -218,6 +218,7 @@ static const struct option options[] = {
     {"observe", "WHAT", "sample pid:N, cgroup:PATH or prometheus:URL;series=A,B each second", AT(observe), 0, 0,
         KIND_OBSERVE, GROUP_OUTPUT},
     {"hlog", "FILE", "HdrHistogram log of every clock, a new file", AT(hlog), 0, 0, KIND_TEXT, GROUP_OUTPUT},
+    {"html", "FILE", "the report as a page for a browser, a new file", AT(html), 0, 0, KIND_TEXT, GROUP_OUTPUT},
     {"send-cost", "TIME", "send_ns of a single-send report: tells notify + pull apart", AT(workload.send_cost_ns), 1,
         NS_PER_SEC, KIND_DURATION, GROUP_LABELS},
     {"environment", "TEXT", "label: what the machine cannot tell of itself", AT(workload.environment_label), 0, 0,

@@ -34,6 +34,7 @@ struct run_arguments {
   const char *json;                           /* "-" or a file; NULL: --output decides */
   const char *hlog;                           /* NULL: none */
   const char *ui, *metrics;                   /* "[HOST:]PORT"; NULL: none */
+  const char *html;                           /* NULL: none */
   struct slo_list slos;                       /* of every --slo */
   struct observe_list observe;                /* of every --observe */
   bool quiet;

@@ -6,6 +6,7 @@
 #include "cli/muster_session.h"
 #include "load/run.h"
 #include "report/document.h"
+#include "report/html.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ static int publish_report(const struct run_arguments *arguments, const struct re
     if (!saved) code = complain(&err);
   }
   if (arguments->hlog && report_save_hlog(arguments->hlog, report, &err) != STATUS_OK) code = complain(&err);
+  if (arguments->html && report_save_html(arguments->html, report, &err) != STATUS_OK) code = complain(&err);
   enum status status = session_prints_json(arguments) ? report_write_json(stdout, report, &err)
                                                       : report_write_text(stdout, report, &err);
   if (status != STATUS_OK) return complain(&err);

@@ -94,12 +94,17 @@ static enum status check_new_file(const char *option, const char *path, struct e
       err, STATUS_USAGE, "%s: %.300s exists already and is never overwritten: choose another name", option, path);
 }
 
+static enum status check_extra_file(const char *option, const char *path, struct err *err) {
+  if (path && is_folder(path)) {
+    return err_set(err, STATUS_USAGE, "%s %.200s is a folder: name a file in it", option, path);
+  }
+  return check_new_file(option, path, err);
+}
+
 enum status session_check_files(const struct run_arguments *arguments, struct err *err) {
   enum status status = check_new_file(arguments->output ? "--output" : "--json", session_place(arguments), err);
-  if (status == STATUS_OK) status = check_new_file("--hlog", arguments->hlog, err);
-  if (status == STATUS_OK && arguments->hlog && is_folder(arguments->hlog)) {
-    status = err_set(err, STATUS_USAGE, "--hlog %.200s is a folder: name a file in it", arguments->hlog);
-  }
+  if (status == STATUS_OK) status = check_extra_file("--hlog", arguments->hlog, err);
+  if (status == STATUS_OK) status = check_extra_file("--html", arguments->html, err);
   return status;
 }
 

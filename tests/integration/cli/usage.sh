@@ -161,6 +161,8 @@ refused 2 'exists already' run private --output old
 refused 2 'exists already' run private --json old
 refused 2 'exists already' run private --hlog old
 refused 2 'is a folder' run private --hlog .
+refused 2 'exists already' run private --html old
+refused 2 'is a folder' run private --html .
 [ "$(cat "$scratch/old")" = old ] || fail 'a file was overwritten'
 
 finish
