@@ -312,6 +312,7 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
   if (status != STATUS_OK) return status;
   settings->subject = FIND_SERVER;
   settings->objectives = &arguments->slos;
+  settings->takes_shares = true;
   find_settings_of(arguments, settings);
   return STATUS_OK;
 }

@@ -166,9 +166,9 @@ static enum search_outcome judge_error(enum find_subject subject, const struct e
   return subject == FIND_SERVER && server ? SEARCH_BROKEN : SEARCH_INVALID;
 }
 
-static enum status take_step(struct find *find, const struct search_step *asked, struct err *err) {
+/* Runs at a load. An error is the search's only when nothing was measured before; else the step says it. */
+static enum status run_at(struct find *find, const struct search_step *asked, struct find_step *step, struct err *err) {
   const struct find_settings *settings = &find->settings;
-  struct find_step *step = &find->step[find->steps];
   struct workload workload = workload_at(settings, asked);
   struct report report;
   *step = (struct find_step){
@@ -180,7 +180,7 @@ static enum status take_step(struct find *find, const struct search_step *asked,
   enum status status = settings->run(settings->context, &workload, &report, err);
   if (status == STATUS_INTERRUPTED) {
     find->interrupted = true;
-    return find->steps ? STATUS_OK : status;
+    return status;
   }
   if (status != STATUS_OK) {
     if (!find->started_at[0]) return status;
@@ -194,10 +194,29 @@ static enum status take_step(struct find *find, const struct search_step *asked,
     find->interrupted = report.interrupted;
     report_free(&report);
   }
-  find->steps++;
-  if (!find->interrupted) search_feed(&find->search, step->outcome);
   if (settings->ended) settings->ended(settings->context, step);
   return STATUS_OK;
+}
+
+static enum status take_step(struct find *find, const struct search_step *asked, struct err *err) {
+  enum status status = run_at(find, asked, &find->step[find->steps], err);
+  if (status != STATUS_OK) return status == STATUS_INTERRUPTED && find->steps ? STATUS_OK : status;
+  if (!find->interrupted) search_feed(&find->search, find->step[find->steps].outcome);
+  find->steps++;
+  return STATUS_OK;
+}
+
+/* How the subject does where it is not at its limit, which is where one would run it. */
+static void take_shares(struct find *find) {
+  static const double shares[FIND_SHARES] = {0.5, 0.9};
+  const struct search *search = &find->search;
+  for (int i = 0; i < FIND_SHARES && search->held > 0 && !find->interrupted; i++) {
+    struct search_step asked = {.load = search->held * shares[i], .full_length = true};
+    if (search->settings.whole_numbers) asked.load = floor(asked.load);
+    if (asked.load <= 0) continue;
+    struct err err = {0};
+    if (run_at(find, &asked, &find->share[find->shares], &err) == STATUS_OK && !find->interrupted) find->shares++;
+  }
 }
 
 enum status find_run(struct find *find, const struct find_settings *settings, struct err *err) {
@@ -213,6 +232,9 @@ enum status find_run(struct find *find, const struct find_settings *settings, st
   struct search_step step;
   while (status == STATUS_OK && !find->interrupted && search_next(&find->search, &step))
     status = take_step(find, &step, err);
+  bool interrupted = find->interrupted;
+  if (status == STATUS_OK && settings->takes_shares && find_exit_code(find) == 0) take_shares(find);
+  find->interrupted = interrupted; /* the answer was there before */
   return status;
 }
 

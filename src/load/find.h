@@ -20,6 +20,8 @@ struct find_clock {
   int64_t p50_ns, p99_ns;
 };
 
+#define FIND_SHARES 2 /* of the capacity that are run afterwards: half and nine tenths */
+
 struct find_step {
   double load;
   bool full_length;
@@ -43,6 +45,7 @@ struct find_settings {
   struct search_settings search;
   const struct workload *workload; /* of every step, but for what varies and the length */
   const struct slo_list *objectives;
+  bool takes_shares;          /* runs at shares of the capacity when it is known */
   uint64_t short_ns, full_ns; /* measure phase of most steps, of the last ones */
   /* Carries out one run and judges it, objectives included. */
   enum status (*run)(void *context, const struct workload *workload, struct report *report, struct err *err);
@@ -55,6 +58,8 @@ struct find {
   struct search search;
   struct find_step step[FIND_TESTS_MAX];
   uint32_t steps;
+  struct find_step share[FIND_SHARES]; /* no part of the search */
+  uint32_t shares;
   bool interrupted;
   char id[40], started_at[40]; /* of the first run */
   struct report_environment environment;

@@ -152,14 +152,20 @@ static void format_clock(char out[96], const char *name, const struct find_clock
       clock->few ? " (few values)" : "");
 }
 
-static void write_at_held(FILE *file, const struct find *find) {
+static void write_latencies(FILE *file, const struct find_step *step) {
   char delivery[96], ack[96];
-  const struct find_step *step = step_at(find, find->search.held, SEARCH_HELD);
-  if (!step) return;
   format_clock(delivery, "delivery", &step->delivery);
   format_clock(ack, "ack", &step->ack);
   page_text(file, "", "at %g: %.0f deliveries/s%s%s; busiest worker %.0f %%", step->load, step->deliveries_per_second,
       delivery, ack, step->busy_share * 100);
+}
+
+static void write_at_held(FILE *file, const struct find *find) {
+  const struct find_step *step = step_at(find, find->search.held, SEARCH_HELD);
+  if (step) write_latencies(file, step);
+  for (uint32_t i = find->shares; i > 0; i--) {
+    if (find->share[i - 1].has_report) write_latencies(file, &find->share[i - 1]);
+  }
 }
 
 /* Loads between the sides of the answer: there the subject is random, and how often it held says how much. */
@@ -281,10 +287,11 @@ static void write_figures(struct json_writer *w, const struct find *find, const 
   json_close_object(w);
 }
 
-static void write_steps(struct json_writer *w, const struct find *find) {
-  json_open_array(w, "steps");
-  for (uint32_t i = 0; i < find->steps; i++) {
-    const struct find_step *step = &find->step[i];
+static void write_steps(
+    struct json_writer *w, const struct find *find, const char *key, const struct find_step *steps, uint32_t count) {
+  json_open_array(w, key);
+  for (uint32_t i = 0; i < count; i++) {
+    const struct find_step *step = &steps[i];
     json_open_object(w, NULL);
     json_put_text(w, "run_id", step->has_report ? step->run_id : NULL);
     json_put_double(w, "load", step->load);
@@ -316,7 +323,8 @@ enum status find_write_json(FILE *file, const void *content, struct err *err) {
   write_result(w, find);
   write_search(w, find);
   write_loads(w, &find->search);
-  write_steps(w, find);
+  write_steps(w, find, "steps", find->step, find->steps);
+  write_steps(w, find, "below_capacity", find->share, find->shares);
   report_json_workload(w, find->settings.workload);
   report_json_target(w, &find->target);
   report_json_environment(w, &find->environment);

@@ -23,7 +23,8 @@ async function search(command, args, onStart) {
 // What must be true of every search, on however busy a machine.
 function checkConsistent({ document, out, code }) {
   const { result, loads, steps } = document;
-  assert.equal(out.split('\n').filter((line) => /^ *\d+ .* (held|broken|invalid) /.test(line)).length, steps.length, out);
+  const shown = steps.length + document.below_capacity.length;
+  assert.equal(out.split('\n').filter((line) => /^ *\d+ .* (held|broken|invalid) /.test(line)).length, shown, out);
   for (const { load, held, broken } of loads) {
     if (result.highest_held !== null && load <= result.highest_held) assert.equal(broken, 0, `${load} broke`);
     if (result.lowest_broken !== null && load >= result.lowest_broken) assert.equal(held, 0, `${load} held`);
@@ -56,6 +57,11 @@ if (!found) {
 }
 const { highest_held: held, lowest_broken: broken } = found.result;
 assert.ok(held <= 220 && broken > 200, `the answer [${held}, ${broken}] excludes the known limit`);
+assert.deepEqual(found.below_capacity.map(({ load }) => load / held), [0.5, 0.9]);
+for (const { load, full_length: full, figures } of found.below_capacity) {
+  assert.ok(full);
+  assert.ok(Math.abs(figures.attempts_per_second - load) < 0.1 * load, `${load}: ${figures.attempts_per_second}`);
+}
 const mixed = found.loads.some((load) => load.held && load.broken);
 assert.ok(mixed || broken - held <= 0.05 * broken, `[${held}, ${broken}] is wider than 5 %`);
 for (const [load, side] of [[held, 'held'], [broken, 'broken']]) {

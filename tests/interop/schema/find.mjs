@@ -31,7 +31,7 @@ function refused(document, what) {
 // Every key of the search's own parts: a wrong type, a missing and a surplus one are refused.
 function mutate(document) {
   let tried = 0;
-  const parts = [document, document.result, document.search, document.loads[0], document.steps[0]];
+  const parts = [document, document.result, document.search, document.loads[0], document.steps[0], document.below_capacity[0]];
   for (const part of [...parts, document.steps.find((step) => step.figures)?.figures].filter(Boolean)) {
     part.surplus = 1;
     refused(document, "a surplus key");
