@@ -1,5 +1,7 @@
 #include "server/api.h"
 
+#include "server/exposition.h"
+
 #include "wire/juggle.h"
 #include "wire/juggle_auth.h"
 
@@ -10,13 +12,69 @@
 /* A body's values cost far more memory than its text ("[]," takes three bytes of it), and time on the core. */
 #define BODY_VALUES_MAX (1u << 16)
 
-static bool is_root(const struct rest_request *request) {
-  return strcmp(request->path, "/") == 0;
+static bool is_path(const struct rest_request *request, const char *path) {
+  return strcmp(request->path, path) == 0;
 }
+
+/* ---- For whoever watches ---- */
+
+static void out_of_memory(struct rest_answer *answer) {
+  answer->text = "{\"error\":\"out of memory\"}";
+  answer->http_status = 500;
+}
+
+static void give_json(const struct api *api, struct rest_answer *answer) {
+  answer->page = metrics_json(api->metrics);
+  if (!answer->page) out_of_memory(answer);
+}
+
+/* Prometheus names the formats that it takes; who names none gets OpenMetrics. */
+static void give_metrics(const struct api *api, const struct rest_request *request, struct rest_answer *answer) {
+  const char *accept = rest_header(request, "Accept");
+  bool wants_open = !accept || strstr(accept, "openmetrics");
+  if (!wants_open && strstr(accept, "application/json")) {
+    give_json(api, answer);
+    return;
+  }
+  enum exposition format = !wants_open && strstr(accept, "text/plain") ? EXPOSITION_TEXT : EXPOSITION_OPENMETRICS;
+  answer->page = exposition_page(api->metrics, format);
+  answer->type = exposition_content_type(format);
+  if (answer->page) return;
+  answer->type = NULL;
+  out_of_memory(answer);
+}
+
+static void give_health(const struct api *api, struct rest_answer *answer) {
+  bool failed = core_failed(api->core, NULL);
+  answer->text = failed ? "{\"status\":\"the store failed\"}" : "{\"status\":\"ok\"}";
+  answer->http_status = failed ? 503 : 200;
+}
+
+static bool is_unsigned(const struct rest_request *request) {
+  static const char *const paths[] = {"/", "/metrics", "/metrics.json", "/health"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    if (is_path(request, paths[i]) && (i == 0 || strcmp(request->method, "GET") == 0)) return true;
+  }
+  return false;
+}
+
+static void handle_unsigned(const struct api *api, const struct rest_request *request, struct rest_answer *answer) {
+  if (is_path(request, "/metrics")) {
+    give_metrics(api, request, answer);
+  } else if (is_path(request, "/metrics.json")) {
+    give_json(api, answer);
+  } else if (is_path(request, "/health")) {
+    give_health(api, answer);
+  } else {
+    answer->text = "\"ok-ok\"";
+  }
+}
+
+/* ---- Signed calls ---- */
 
 int32_t api_authorize(void *context, const struct rest_request *request, struct rest_answer *answer) {
   (void)answer;
-  if (is_root(request)) return JUGGLE_OK;
+  if (is_unsigned(request)) return JUGGLE_OK;
   struct api *api = context;
   const char *app_key = rest_header(request, "appkey");
   const char *nonce = rest_header(request, "nonce");
@@ -118,8 +176,8 @@ static void run(struct api_call *call, const struct api_endpoint *endpoint) {
 
 void api_handle(void *context, const struct rest_request *request, struct rest_answer *answer) {
   struct api *api = context;
-  if (is_root(request)) {
-    answer->text = "\"ok-ok\"";
+  if (is_unsigned(request)) {
+    handle_unsigned(api, request, answer);
     return;
   }
   const struct api_endpoint *endpoint = find(request);

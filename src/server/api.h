@@ -1,14 +1,17 @@
-/* The server API (section 6): signed HTTP calls that become calls of the core. */
+/* The server API (section 6): signed HTTP calls that become calls of the core; and, unsigned, for whoever watches the
+ * server: GET /metrics (OpenMetrics), /metrics.json and /health. */
 #ifndef MUSTER_SERVER_API_H
 #define MUSTER_SERVER_API_H
 
 #include "server/core.h"
+#include "server/metrics.h"
 #include "server/rest.h"
 #include "server/tenants.h"
 
 struct api {
   struct core *core;
   struct tenants *tenants;
+  const struct metrics_source *metrics;
 };
 
 int32_t api_authorize(void *context, const struct rest_request *request, struct rest_answer *answer);

@@ -306,6 +306,18 @@ static void read_clock(struct core *core) {
   if (now_ms > core->now_ms) core->now_ms = now_ms;
 }
 
+const uint32_t core_commit_bound_us[CORE_COMMIT_BOUNDS] = {
+    50, 100, 250, 500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 1000000};
+
+static void count_commit(struct core *core, uint64_t duration_ns) {
+  int bucket = 0;
+  while (bucket < CORE_COMMIT_BOUNDS && duration_ns > (uint64_t)core_commit_bound_us[bucket] * 1000)
+    bucket++;
+  atomic_fetch_add_explicit(&core->stats.commits, 1, memory_order_relaxed);
+  atomic_fetch_add_explicit(&core->stats.commit_ns, duration_ns, memory_order_relaxed);
+  atomic_fetch_add_explicit(&core->stats.commit_bucket[bucket], 1, memory_order_relaxed);
+}
+
 /* Commits what has been written; only then do results leave, unless acks need not wait. On failure nothing leaves. */
 static bool commit_batch(struct core *core) {
   struct err err = {0};
@@ -316,10 +328,7 @@ static bool commit_batch(struct core *core) {
     bool pending = store_pending(core->store);
     uint64_t began_ns = clock_now_ns();
     if (store_commit(core->store) == STATUS_OK) {
-      if (pending) {
-        atomic_fetch_add_explicit(&core->stats.commits, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&core->stats.commit_ns, clock_now_ns() - began_ns, memory_order_relaxed);
-      }
+      if (pending) count_commit(core, clock_now_ns() - began_ns);
       outs_release(core);
       return true;
     }

@@ -196,9 +196,14 @@ int32_t core_history(struct core *core, struct view app_key, int32_t channel, st
 
 /* ---- Life ---- */
 
+/* Upper bounds of the buckets of commit durations; one more takes the rest. */
+#define CORE_COMMIT_BOUNDS 13
+extern const uint32_t core_commit_bound_us[CORE_COMMIT_BOUNDS];
+
 struct core_stats {
   atomic_uint_fast64_t users, sessions, publishes, acks, rejects, fan_out_targets, commits, commit_ns, rows,
-      queue_depth, duplicates, sync_queries;
+      queue_depth, duplicates, sync_queries, synced /* messages of others in the answers to them */;
+  atomic_uint_fast64_t commit_bucket[CORE_COMMIT_BOUNDS + 1];
   atomic_uint_fast64_t online; /* users with a session */
   /* Chatrooms: those and their members now; messages accepted, notices sent, messages given to members that pulled,
    * and messages that the history pushed out before a member had pulled them. */

@@ -57,6 +57,7 @@ static bool append_page(struct query *query, int64_t after_ms, bool with_sent, i
     struct inbox_entry entry = from_inbox ? inbox_at(inbox, i++) : inbox_at(sent, j++);
     if (!append_entry(query, &entry, from_inbox ? DOWN_RECEIVED : DOWN_SENT)) return false;
     shown++;
+    if (from_inbox) atomic_fetch_add_explicit(&query->core->stats.synced, 1, memory_order_relaxed);
   }
   /* A full page is never called the last, as in the original. */
   return shown < SYNC_PAGE && i >= inbox->count && j >= sent->count;

@@ -61,6 +61,7 @@ static const struct counter core_counters[] = {
     CORE_COUNTER(queue_depth),
     CORE_COUNTER(duplicates),
     CORE_COUNTER(sync_queries),
+    CORE_COUNTER(synced),
     CORE_COUNTER(online),
     CORE_COUNTER(rooms),
     CORE_COUNTER(room_members),

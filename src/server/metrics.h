@@ -1,12 +1,14 @@
-/* What musterd counts about itself, and the JSON snapshot of it (GET /metrics). */
+/* What musterd counts about itself, and the JSON snapshot of it (GET /metrics of the WebSocket port). */
 #ifndef MUSTER_SERVER_METRICS_H
 #define MUSTER_SERVER_METRICS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct core;
 struct gateway;
+struct shootout;
 
 /* Written by one gateway thread, read by anyone. */
 struct gateway_stats {
@@ -32,6 +34,8 @@ struct metrics_source {
   const struct core *core;
   const char *data_dir;
   uint64_t started_ns;
+  const struct shootout *shootout; /* NULL: not served */
+  bool is_durable;
 };
 
 /* The snapshot as JSON text, to be freed; NULL when memory is out. */

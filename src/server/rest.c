@@ -98,7 +98,7 @@ static void add_cors(struct MHD_Response *response) {
 }
 
 static enum MHD_Result reply(const struct rest *rest, struct MHD_Connection *connection, struct rest_answer *answer) {
-  char *body = answer->text ? strdup(answer->text) : envelope(answer);
+  char *body = answer->page ? answer->page : answer->text ? strdup(answer->text) : envelope(answer);
   if (!body) return MHD_NO;
   struct MHD_Response *response = MHD_create_response_from_buffer(strlen(body), body, MHD_RESPMEM_MUST_FREE);
   if (!response) {
@@ -107,7 +107,7 @@ static enum MHD_Result reply(const struct rest *rest, struct MHD_Connection *con
   }
   char id[64];
   request_id(rest->config.request_id_prefix, id, sizeof id);
-  MHD_add_response_header(response, "Content-Type", "application/json; charset=utf-8");
+  MHD_add_response_header(response, "Content-Type", answer->type ? answer->type : "application/json; charset=utf-8");
   MHD_add_response_header(response, "request-id", id);
   if (rest->config.cors) add_cors(response);
   unsigned status = answer->http_status ? answer->http_status : status_of(answer->code);

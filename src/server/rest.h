@@ -26,6 +26,8 @@ struct rest_answer {
   const char *msg;      /* static; NULL: the text of the code */
   json_t *data;         /* owned by the answer; NULL: null */
   const char *text;     /* static; when set it is the whole body instead of the envelope */
+  char *page;           /* owned by the answer: likewise */
+  const char *type;     /* static: of text and page; NULL: JSON */
   unsigned http_status; /* 0: as section 6.2 says for the code */
 };
 

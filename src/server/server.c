@@ -129,7 +129,7 @@ static enum status start_http(struct server *server, struct err *err) {
   struct server_config *config = &server->config;
   tenants_init(&server->tenants, server->core);
   server->has_tenants = true;
-  server->api = (struct api){server->core, &server->tenants};
+  server->api = (struct api){server->core, &server->tenants, &server->metrics};
   server->admin = (struct admin){server->core, config->admin_secret};
   server->navigator.tenants = &server->tenants;
   const struct rest_config api = {"HTTP API", "api_", config->bind_host, config->api_port, API_THREADS, false,
@@ -156,12 +156,14 @@ enum status server_start(struct server **out, struct server_config *config, stru
       .gateway_count = config->gateways,
       .core = server->core,
       .data_dir = config->data_dir,
-      .started_ns = clock_now_ns()};
+      .started_ns = clock_now_ns(),
+      .is_durable = config->ack == ACK_DURABLE};
   if (status == STATUS_OK) status = start_gateways(server, err);
-  if (status == STATUS_OK) status = start_http(server, err);
   if (status == STATUS_OK && config->shootout) {
     status = shootout_start(&server->shootout, &server->config, &server->config.shootout_port, err);
+    server->metrics.shootout = server->shootout;
   }
+  if (status == STATUS_OK) status = start_http(server, err);
   if (status != STATUS_OK) {
     server_stop(server);
     return status;
@@ -180,10 +182,10 @@ static void enter_all(struct server *server, enum gateway_phase phase) {
 
 void server_stop(struct server *server) {
   if (!server) return;
-  shootout_stop(server->shootout);
   rest_stop(server->api_service);
   rest_stop(server->navigator_service);
   rest_stop(server->admin_service);
+  shootout_stop(server->shootout);
   enter_all(server, GATEWAY_DRAINING);
   if (server->core) core_stop(server->core);
   enter_all(server, GATEWAY_FLUSHING);

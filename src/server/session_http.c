@@ -55,7 +55,9 @@ static void route(struct session *session, const struct http_head *head) {
   if (path_is(head->target, "/im")) {
     upgrade(session, head);
   } else if (path_is(head->target, "/health")) {
-    answer(session, "200 OK", "{\"status\":\"ok\"}");
+    bool failed = core_failed(session->gateway->core, NULL);
+    answer(session, failed ? "503 Service Unavailable" : "200 OK",
+        failed ? "{\"status\":\"the store failed\"}" : "{\"status\":\"ok\"}");
   } else if (path_is(head->target, "/version")) {
     answer(session, "200 OK", MUSTERD_VERSION_JSON);
   } else if (path_is(head->target, "/metrics")) {

@@ -221,14 +221,29 @@ static const struct counter counters[] = {COUNTER(connections), COUNTER(members)
     COUNTER(echoes), COUNTER(broadcasts), COUNTER(copies), COUNTER(results), COUNTER(pauses), COUNTER(protocol_errors),
     COUNTER(deadlines), COUNTER(slow_readers_dropped)};
 
+static uint64_t total_of(const struct shootout *house, size_t offset) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < house->count; i++) {
+    const char *stats = (const char *)&house->loops[i].stats;
+    sum += atomic_load_explicit((const atomic_uint_fast64_t *)(stats + offset), memory_order_relaxed);
+  }
+  return sum;
+}
+
+void shootout_read(const struct shootout *house, struct shootout_totals *out) {
+  *out = (struct shootout_totals){
+      .connections = total_of(house, offsetof(struct shootout_stats, connections)),
+      .echoes = total_of(house, offsetof(struct shootout_stats, echoes)),
+      .broadcasts = total_of(house, offsetof(struct shootout_stats, broadcasts)),
+      .copies = total_of(house, offsetof(struct shootout_stats, copies)),
+      .slow_readers_dropped = total_of(house, offsetof(struct shootout_stats, slow_readers_dropped)),
+  };
+}
+
 void shootout_metrics(const struct shootout *house, char *out, size_t size) {
   size_t at = 0;
   for (size_t i = 0; i < sizeof counters / sizeof *counters && at < size; i++) {
-    uint64_t sum = 0;
-    for (uint32_t k = 0; k < house->count; k++) {
-      const char *stats = (const char *)&house->loops[k].stats;
-      sum += atomic_load_explicit((const atomic_uint_fast64_t *)(stats + counters[i].offset), memory_order_relaxed);
-    }
+    uint64_t sum = total_of(house, counters[i].offset);
     int len = snprintf(out + at, size - at, "%s\"%s\":%llu", i ? "," : "{", counters[i].name, (unsigned long long)sum);
     at += len > 0 ? (size_t)len : 0;
   }

@@ -15,6 +15,12 @@
 
 struct shootout;
 
+/* What it has counted so far; connections: now. */
+struct shootout_totals {
+  uint64_t connections, echoes, broadcasts, copies, slow_readers_dropped;
+};
+void shootout_read(const struct shootout *house, struct shootout_totals *out);
+
 /* One thread for each gateway of the config, which must outlive the server. *port: 0 takes a free one. */
 enum status shootout_start(struct shootout **out, const struct server_config *config, uint16_t *port, struct err *err);
 

@@ -33,8 +33,8 @@ static inline void sample_observe(struct report *r) {
       .rows = 3,
       .column = calloc(2, sizeof *r->observed->column),
       .value = malloc(sizeof values)};
-  strcpy(r->observed->column[0], "cpu_cores");
-  strcpy(r->observed->column[1], "rss_bytes");
+  snprintf(r->observed->column[0], OBSERVED_COLUMN_MAX, "cpu_cores");
+  snprintf(r->observed->column[1], OBSERVED_COLUMN_MAX, "rss_bytes");
   memcpy(r->observed->value, values, sizeof values);
 }
 

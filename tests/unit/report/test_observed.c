@@ -36,7 +36,7 @@ static void the_text_has_a_line_for_each_source(void **state) {
 static void series_are_named_one_by_one(void **state) {
   (void)state;
   struct report r = sample_primes();
-  strcpy(r.observed->column[0], "queue{name=\"a\"}");
+  snprintf(r.observed->column[0], OBSERVED_COLUMN_MAX, "queue{name=\"a\"}");
   char *text = sample_written(report_write_text, &r);
   assert_non_null(strstr(text, "queue{name=\"a\"}: 0.25 / 0.5 / 0.75"));
   assert_null(strstr(text, "cores; memory"));

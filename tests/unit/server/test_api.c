@@ -2,6 +2,8 @@
 #include "support/test_client.h"
 
 #include <jansson.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 static struct test_server server;
 
@@ -357,6 +359,75 @@ static void users_come_in_batches(void **state) {
   post_expect("/apigateway/users/register/batch", many, 400, JUGGLE_API_BAD_BODY);
 }
 
+/* ---- For whoever watches ---- */
+
+static char *watch(const char *path, const char *headers, int expected_status) {
+  int status;
+  char *text = test_http(server.config.api_port, "GET", path, headers, NULL, &status);
+  assert_int_equal(status, expected_status);
+  return text;
+}
+
+static void assert_has(char *text, const char *const *parts) {
+  for (; *parts; parts++) {
+    if (!strstr(text, *parts)) fail_msg("no \"%s\" in: %s", *parts, text);
+  }
+  free(text);
+}
+
+static void metrics_come_in_the_format_that_is_asked_for(void **state) {
+  (void)state;
+  static const char *const open[] = {"Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8",
+      "# TYPE musterd_publishes counter\n", "# UNIT process_cpu_seconds seconds\n", "\nmusterd_build_info{version=\"",
+      "\n# EOF\n", NULL};
+  static const char *const text[] = {"Content-Type: text/plain; version=0.0.4; charset=utf-8",
+      "# TYPE musterd_publishes_total counter\n", "# TYPE musterd_build_info gauge\n", NULL};
+  static const char *const json[] = {"Content-Type: application/json", "\"musterd\":{", NULL};
+  assert_has(watch("/metrics", NULL, 200), open);
+  assert_has(watch("/metrics", "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n", 200), open);
+  assert_has(watch("/metrics", "Accept: */*\r\n", 200), open);
+  assert_has(watch("/metrics", "Accept: text/plain\r\n", 200), text);
+  assert_has(watch("/metrics", "Accept: application/json\r\n", 200), json);
+  assert_has(watch("/metrics.json", NULL, 200), json);
+  char *page = watch("/metrics", "Accept: text/plain\r\n", 200);
+  assert_null(strstr(page, "# EOF"));
+  assert_null(strstr(page, TEST_SECRET));
+  free(page);
+  int status;
+  free(test_http(server.config.api_port, "POST", "/metrics", NULL, "{}", &status));
+  assert_int_equal(status, 400);
+}
+
+static void assert_healthy(uint16_t port, int expected_status) {
+  int status;
+  char *text = test_http(port, "GET", "/health", NULL, NULL, &status);
+  assert_int_equal(status, expected_status);
+  assert_non_null(strstr(text, expected_status == 200 ? "{\"status\":\"ok\"}" : "the store failed"));
+  free(text);
+}
+
+/* No file may grow while it registers users: the store fails. */
+static void health_tells_of_a_failed_store(void **state) {
+  (void)state;
+  struct rlimit before, none;
+  assert_healthy(server.config.api_port, 200);
+  assert_healthy(server.config.ws_port, 200);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  none = (struct rlimit){4096, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+  struct err err = {0};
+  for (int i = 0; i < 100 && !server_failed(server.server, &err); i++) {
+    int status;
+    free(
+        test_api(&server, "POST", "/apigateway/users/register", "{\"user_id\":\"alice\",\"nickname\":\"A\"}", &status));
+  }
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  assert_true(server_failed(server.server, &err));
+  assert_healthy(server.config.api_port, 503);
+  assert_healthy(server.config.ws_port, 503);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(headers_are_checked_in_order, start, stop),
@@ -370,6 +441,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(messages_are_sent_and_found_in_the_history, start, stop),
       cmocka_unit_test_setup_teardown(admin_creates_tenants, start, stop),
       cmocka_unit_test_setup_teardown(navigator_tells_where_to_connect, start, stop),
+      cmocka_unit_test_setup_teardown(metrics_come_in_the_format_that_is_asked_for, start, stop),
+      cmocka_unit_test_setup_teardown(health_tells_of_a_failed_store, start, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
