@@ -1,6 +1,6 @@
 # The two commands of the README are `make demo` and `make test`; both install what is missing first.
 .DEFAULT_GOAL := build
-.PHONY: packages build demo test bench fmt lint clean
+.PHONY: packages build demo test bench deb fmt lint clean
 
 packages:
 	@scripts/install-packages
@@ -17,6 +17,10 @@ test: build
 
 bench: build
 	@bench/run build/release
+
+# A package for this Debian: build/release/muster_VERSION_ARCHITECTURE.deb
+deb: build
+	@cd build/release && cpack -G DEB
 
 fmt:
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i

@@ -10,9 +10,15 @@
 #include "driver/driver.h"
 #include "report/document.h"
 
+#include <curl/curl.h>
+#include <jansson.h>
+#include <microhttpd.h>
+#include <openssl/crypto.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 static int command_help(int argc, char **argv);
 
@@ -21,6 +27,13 @@ static int command_version(int argc, char **argv) {
   (void)argv;
   printf("muster %s (commit %s%s), report schema %d, %s\n", MUSTER_VERSION, MUSTER_COMMIT,
       MUSTER_DIRTY ? ", modified" : "", REPORT_SCHEMA_VERSION, "compiler " __VERSION__);
+  printf("build      %s, for %s\n", MUSTER_BUILD, MUSTER_SYSTEM);
+  printf("libraries  %s; %s; SQLite %s; libmicrohttpd %s; jansson %s; zlib %s\n", OpenSSL_version(OPENSSL_VERSION),
+      curl_version(), sqlite3_libversion(), MHD_get_version(), jansson_version_str(), zlibVersion());
+  fputs("drivers   ", stdout);
+  for (const struct driver *const *driver = driver_all(); *driver; driver++)
+    printf(" %s", (*driver)->name);
+  putchar('\n');
   return finish_stdout(EXIT_VALID);
 }
 
@@ -91,18 +104,26 @@ static int unknown_command(const char *name) {
   return complain(&err);
 }
 
-static int command_help(int argc, char **argv) {
-  if (argc > 0 && (strcmp(argv[0], "run") == 0 || strcmp(argv[0], "plan") == 0)) {
-    run_arguments_help(stdout);
-    return finish_stdout(EXIT_VALID);
+static int help_run(const char *topic) {
+  struct err err = {0};
+  if (run_arguments_help(stdout, topic)) return finish_stdout(EXIT_VALID);
+  char list[240] = "all";
+  for (size_t i = 0; run_arguments_topic(i); i++) {
+    size_t len = strlen(list);
+    snprintf(list + len, sizeof list - len, ", %s", run_arguments_topic(i));
   }
-  char help[] = "--help";
-  if (argc > 0 && strcmp(argv[0], "find") == 0) return command_find(1, (char *[]){help});
-  if (argc > 0 && strcmp(argv[0], "calibrate") == 0) return command_calibrate(1, (char *[]){help});
-  if (argc > 0 && strcmp(argv[0], "compare") == 0) return command_compare(1, (char *[]){help});
+  err_set(&err, STATUS_USAGE, "no group of options is called '%.40s': `muster help run` and one of %s", topic, list);
+  return complain(&err);
+}
+
+static int command_help(int argc, char **argv) {
   bool found = argc == 0;
-  for (size_t i = 0; i < COMMANDS && !found; i++)
+  for (size_t i = 0; i < COMMANDS && !found; i++) {
     found = strcmp(argv[0], commands[i].name) == 0;
+    if (!found || !commands[i].takes_arguments || commands[i].run == command_help) continue;
+    char help[] = "--help";
+    return commands[i].run == command_run && argc > 1 ? help_run(argv[1]) : commands[i].run(1, (char *[]){help});
+  }
   if (!found) return unknown_command(argv[0]);
   puts("muster: does your real-time messaging server pass muster?\n\nUsage: muster COMMAND [options]\n");
   for (size_t i = 0; i < COMMANDS; i++) {

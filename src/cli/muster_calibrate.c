@@ -64,7 +64,7 @@ static void print_help(void) {
         "near to that ceiling they were.\n\nSearch:\n",
       stdout);
   find_options_help(CALIBRATE_COMMAND);
-  puts("\n`muster help run` lists the options of a run; those of a target or a server do not apply.\n"
+  puts("\n`muster help run all` lists the options of a run; those of a target or a server do not apply.\n"
        "Exit codes: 0 calibrated, 1 not even the first load was valid, 2 usage, 3 no answer.");
 }
 

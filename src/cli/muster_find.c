@@ -57,7 +57,7 @@ static void print_help(void) {
         "where an objective's percentile needs more values.\n\nSearch:\n",
       stdout);
   find_options_help(FIND_COMMAND);
-  puts("\n`muster help run` lists the options of a run. --json - prints the whole search as JSON.\n"
+  puts("\n`muster help run all` lists the options of a run. --json - prints the whole search as JSON.\n"
        "Exit codes: 0 an answer, 1 no load held, 2 usage, 3 no answer (the generator was the limit, or the\n"
        "search was cut short), 4 target unreachable.");
 }

@@ -45,25 +45,27 @@ enum group {
   GROUPS
 };
 
-/* section: where a scenario file may give the group's options; NULL: only the command line gives them. */
+/* section: where a scenario file may give the group's options; NULL: only the command line gives them. topic: what
+ * `muster help run` calls it. */
 static const struct {
-  const char *section, *title;
+  const char *section, *title, *topic;
 } groups[GROUPS] = {
-    [GROUP_SCENARIO] = {"", "Scenario"},
-    [GROUP_POPULATION] = {"population", "Population"},
-    [GROUP_TOPOLOGY] = {"topology", "Topology"},
-    [GROUP_ARRIVALS] = {"arrivals", "Arrivals"},
-    [GROUP_PAYLOAD] = {"payload", "Payload"},
-    [GROUP_STOP] = {"stop", "Stop"},
-    [GROUP_PHASES] = {"phases", "Phases"},
-    [GROUP_SHOOTOUT] = {NULL, "Echo and broadcast as websocket-bench spells them (its searches: `muster help find`)"},
-    [GROUP_TARGET] = {"server", "Target (without --target an embedded musterd is started and driven)"},
-    [GROUP_MQTT] = {"mqtt", "MQTT (mqtt://, mqtts://, mqtt+ws://, mqtt+wss://)"},
-    [GROUP_EMBEDDED] = {"server", "Embedded musterd (only without --target)"},
-    [GROUP_OBJECTIVES] = {"objectives", "Objectives"},
-    [GROUP_LIMITS] = {"generator", "Generator and limits"},
-    [GROUP_LABELS] = {"labels", "Labels"},
-    [GROUP_OUTPUT] = {NULL, "Report"},
+    [GROUP_SCENARIO] = {"", "Scenario", "scenario"},
+    [GROUP_POPULATION] = {"population", "Population", "population"},
+    [GROUP_TOPOLOGY] = {"topology", "Topology", "topology"},
+    [GROUP_ARRIVALS] = {"arrivals", "Arrivals", "arrivals"},
+    [GROUP_PAYLOAD] = {"payload", "Payload", "payload"},
+    [GROUP_STOP] = {"stop", "Stop", "stop"},
+    [GROUP_PHASES] = {"phases", "Phases", "phases"},
+    [GROUP_SHOOTOUT] = {NULL, "Echo and broadcast as websocket-bench spells them (its searches: `muster help find`)",
+        "shootout"},
+    [GROUP_TARGET] = {"server", "Target (without --target an embedded musterd is started and driven)", "target"},
+    [GROUP_MQTT] = {"mqtt", "MQTT (mqtt://, mqtts://, mqtt+ws://, mqtt+wss://)", "mqtt"},
+    [GROUP_EMBEDDED] = {"server", "Embedded musterd (only without --target)", "embedded"},
+    [GROUP_OBJECTIVES] = {"objectives", "Objectives", "objectives"},
+    [GROUP_LIMITS] = {"generator", "Generator and limits", "limits"},
+    [GROUP_LABELS] = {"labels", "Labels", "labels"},
+    [GROUP_OUTPUT] = {NULL, "Report", "report"},
 };
 
 struct option {
@@ -528,7 +530,7 @@ static enum status unknown_option(const char *name, size_t len, struct err *err)
   }
   const char *near = nearest_word(typed, names, OPTIONS + ALIASES);
   if (near) return err_set(err, STATUS_USAGE, "unknown option --%s: did you mean --%s?", typed, near);
-  return err_set(err, STATUS_USAGE, "unknown option --%s: `muster help run` lists them all", typed);
+  return err_set(err, STATUS_USAGE, "unknown option --%s: `muster help run all` lists them all", typed);
 }
 
 static size_t find_option(const char *name, size_t len) {
@@ -823,27 +825,55 @@ static void help_aliases(FILE *file) {
   }
 }
 
-void run_arguments_help(FILE *file) {
-  fputs("Usage: muster run WORKLOAD|PRESET|FILE.yaml [options]\n\n"
-        "",
-      file);
-  workload_help(file);
-  fputs("  PRESET     one of `muster scenarios`, or a file of the same form; options override it\n", file);
-  for (int group = 0; group < GROUPS; group++) {
-    fprintf(file, "\n%s:\n", groups[group].title);
-    if (group == GROUP_SHOOTOUT) help_aliases(file);
-    for (size_t i = 0; i < OPTIONS; i++) {
-      if ((int)options[i].group != group) continue;
-      char left[64];
-      snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].value ? " " : "",
-          options[i].value ? options[i].value : "");
-      fprintf(file, "  %-28s %s\n", left, options[i].help);
-    }
+static void help_option(FILE *file, const struct option *option) {
+  char left[64];
+  snprintf(left, sizeof left, "--%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+  fprintf(file, "  %-28s %s\n", left, option->help);
+}
+
+static void help_group(FILE *file, int group) {
+  fprintf(file, "\n%s:\n", groups[group].title);
+  if (group == GROUP_SHOOTOUT) help_aliases(file);
+  for (size_t i = 0; i < OPTIONS; i++) {
+    if ((int)options[i].group == group) help_option(file, &options[i]);
   }
+}
+
+/* What most runs need, on one screen; the groups of all the others by their names. */
+static void help_short(FILE *file) {
+  static const char *const first[] = {
+      "target", "clients", "rate", "outstanding", "payload-bytes", "duration", "slo", "output", "html"};
+  fputs("Usage: muster run WORKLOAD|PRESET|FILE.yaml [options]\n\n", file);
+  workload_help(file);
+  fputs("  PRESET     one of `muster scenarios`, or a file of the same form; options override it\n\n", file);
+  for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {
+    size_t option = option_find(first[i]);
+    if (option != OPTION_NONE) help_option(file, &options[option]);
+  }
+  fputs("\nMore: `muster help run all`, or one of the groups\n ", file);
+  for (int group = 0; group < GROUPS; group++)
+    fprintf(file, " %s%s", groups[group].topic, group == GROUPS / 2 ? "\n " : "");
+  fputs("\n", file);
+}
+
+bool run_arguments_help(FILE *file, const char *topic) {
+  bool wants_all = topic && strcmp(topic, "all") == 0, known = !topic || wants_all;
+  if (!topic) help_short(file);
+  for (int group = 0; topic && group < GROUPS; group++) {
+    if (!wants_all && strcmp(topic, groups[group].topic) != 0) continue;
+    help_group(file, group);
+    known = true;
+  }
+  if (!known) return false;
   fputs("\nTIME is a number with its unit: 500ms, 30s, 2m, 1h. N may end in k or M. --name=value and -name\n"
         "value are accepted too; switches take =true or =false. Ctrl-C ends the phase and still reports,\n"
         "a second one ends everything at once.\n"
         "\nExit codes: 0 valid, 1 an objective (--slo) is broken, 2 usage, 3 invalid run or a report that could\n"
         "not be written, 4 target unreachable or refusing, 130 interrupted before there was a report.\n",
       file);
+  return true;
+}
+
+const char *run_arguments_topic(size_t index) {
+  return index < GROUPS ? groups[index].topic : NULL;
 }

@@ -61,8 +61,10 @@ static inline bool option_is_marked(const uint64_t marks[OPTION_WORDS], size_t o
 enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out, struct err *err);
 void run_arguments_free(struct run_arguments *arguments);
 
-/* The help of `muster run`: usage, options by group, exit codes. */
-void run_arguments_help(FILE *file);
+/* The help of `muster run`. topic: NULL for what most runs need, a group of options, or "all" of them; false when there
+ * is no such group. */
+bool run_arguments_help(FILE *file, const char *topic);
+const char *run_arguments_topic(size_t index); /* the groups one after the other; NULL behind the last */
 
 /* Single options, for scenario files. */
 #define OPTION_NONE SIZE_MAX

@@ -276,7 +276,7 @@ int command_plan(int argc, char **argv) {
   if (run_arguments_parse(argc, argv, &arguments, &err) != STATUS_OK) {
     code = complain(&err);
   } else if (arguments.help) {
-    run_arguments_help(stdout);
+    run_arguments_help(stdout, NULL);
     code = finish_stdout(EXIT_VALID);
   } else {
     code = print_plan(&arguments, &arguments.workload);

@@ -109,7 +109,7 @@ static enum status unknown_key(const struct scenario *scenario, const struct sce
   }
   const char *near = option_nearest(entry->key, entry->section);
   if (near) return scenario_error(scenario, entry->key_place, err, "unknown key %s: did you mean %s?", key.text, near);
-  return scenario_error(scenario, entry->key_place, err, "unknown key %s: `muster help run` lists them", key.text);
+  return scenario_error(scenario, entry->key_place, err, "unknown key %s: `muster help run all` lists them", key.text);
 }
 
 static enum status take_option(

@@ -16,11 +16,17 @@ done
 for help in 'help run' 'run --help' 'run -h' 'run private --clients 5 --help'; do
   ok $help
   says '^Usage: muster run WORKLOAD'
-  says '--delivery-grace TIME'
+  [ "$(wc -l <"$scratch/out")" -le 40 ] || fail "muster $help: more than a screen"
   says 'Exit codes: 0 valid, 1 .*, 2 usage, 3 invalid'
   awk 'length > 100 { exit 1 }' "$scratch/out" || fail "muster $help: a line is wider than 100 columns"
-  awk '/:$/ { n = 0 } { if (++n > 25) exit 1 }' "$scratch/out" || fail "muster $help: a group is longer than 24 lines"
 done
+ok help run all
+says '--delivery-grace TIME'
+awk 'length > 100 { exit 1 }' "$scratch/out" || fail "muster help run all: a line is wider than 100 columns"
+awk '/:$/ { n = 0 } { if (++n > 25) exit 1 }' "$scratch/out" || fail "muster help run all: a group is longer than 24 lines"
+ok help run phases
+says '--delivery-grace TIME'
+if grep -q -- '--payload-bytes' "$scratch/out"; then fail 'one group is one group'; fi
 ok version
 says '^muster [0-9]+\.[0-9]+\.[0-9]+ \(commit '
 ok --version

@@ -8,6 +8,7 @@ refused 2 'muster run private' private
 refused 2 'muster help' --frobnicate
 refused 2 'takes no arguments' drivers now
 refused 2 'takes no arguments' version 2
+refused 2 "no group of options is called 'frob'.*all, scenario" help run frob
 refused 2 "unknown command 'frob'" help frob
 
 refused 2 'private.*group' run
@@ -21,7 +22,7 @@ refused 2 'one workload at a time' run private --clients 5 private
 refused 2 'unknown option --client: did you mean --clients' run private --client 5
 refused 2 'did you mean --payload-bytes' run private --payload-byte=5
 refused 2 'did you mean --rate' run private -rat 5
-refused 2 'unknown option --frobnicate.*muster help run' run private --frobnicate
+refused 2 'unknown option --frobnicate.*muster help run all' run private --frobnicate
 refused 2 'unknown option --ws-url.*--target' run private --ws-url ws://127.0.0.1:1
 refused 2 'unknown option --scenario.*muster run private' run --scenario private
 refused 2 'unknown option --' run private --
@@ -143,11 +144,12 @@ refused 2 '--navigator.*--allow-non-loopback' \
 grep -q not-a-real-secret "$scratch/err" && fail 'the secret is printed'
 
 # What messages below the command line advise must be options.
-call help find
-cp "$scratch/out" "$scratch/find"
-call help run
-cat "$scratch/find" >>"$scratch/out"
-cases=$((cases - 2))
+for command in find compare 'run all'; do
+  call help $command
+  cat "$scratch/out" >>"$scratch/help"
+done
+cp "$scratch/help" "$scratch/out"
+cases=$((cases - 3))
 advised=$(cd "$(dirname "$0")/../../../src" && grep -hoE '"[^"]*--[a-z][^"]*"' load/*.c driver/*.c net/*.c report/*.c |
   grep -oE -- '--[a-z][a-z-]+' | sort -u)
 [ -n "$advised" ] || fail 'no message advises an option: the pattern is wrong'
