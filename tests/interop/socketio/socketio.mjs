@@ -75,7 +75,7 @@ assert.match(nowhere.text, new RegExp(`Invalid namespace.*\\(${NAMESPACE}\\)`));
 const large = await drive(program, "private", ["--clients", "4", "--payload-bytes", "1000000", ...at(), ...SHORT]);
 assert.equal(large.code, 4, large.text);
 assert.match(large.text, /maxPayload/);
-const binary = await drive(program, "private", ["--clients", "4", ...at("nsp=/binary"), ...SHORT]);
+const binary = await drive(program, "private", ["--clients", "4", ...at("nsp=/binary"), ...SHORT, "--delivery-grace", "500ms"]);
 assert.ok(countOf(binary.report.connections.dropped_by_code, BINARY) > 0, binary.text);
 for (const wrong of ["echo=maybe", "nsp=chat", "message=", "room=a", "publish=%22", "join=a&join=b"]) {
   const { code, text } = await drive(program, "private", ["--clients", "4", ...at(wrong), ...SHORT]);
