@@ -291,6 +291,9 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
   if (status == STATUS_OK && arguments->slos.count == 0) {
     status = add_default_objectives(&arguments->slos, session->driver->capabilities, err);
   }
+  if (status == STATUS_OK && arguments->trials) {
+    status = err_set(err, STATUS_USAGE, "--trials belongs to `muster run`: a search repeats its tests by itself");
+  }
   if (status == STATUS_OK && arguments->hlog) {
     status = err_set(err, STATUS_USAGE, "--hlog belongs to one run: `muster run` at the load that was found writes it");
   }

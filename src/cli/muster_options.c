@@ -219,6 +219,8 @@ static const struct option options[] = {
         GROUP_OUTPUT},
     {"observe", "WHAT", "sample pid:N, cgroup:PATH or prometheus:URL;series=A,B each second", AT(observe), 0, 0,
         KIND_OBSERVE, GROUP_OUTPUT},
+    {"trials", "N", "repeat so often, keep every report, and sum up; several workloads take turns", AT(trials), 1, 1000,
+        KIND_COUNT, GROUP_OUTPUT},
     {"hlog", "FILE", "HdrHistogram log of every clock, a new file", AT(hlog), 0, 0, KIND_TEXT, GROUP_OUTPUT},
     {"html", "FILE", "the report as a page for a browser, a new file", AT(html), 0, 0, KIND_TEXT, GROUP_OUTPUT},
     {"send-cost", "TIME", "send_ns of a single-send report: tells notify + pull apart", AT(workload.send_cost_ns), 1,
@@ -732,6 +734,20 @@ enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out
   return status;
 }
 
+size_t run_arguments_names(int argc, char **argv, int *at) {
+  size_t count = 0;
+  for (int i = 0; i < argc; i++) {
+    if (argv[i][0] != '-' || !argv[i][1]) {
+      at[count++] = i;
+      continue;
+    }
+    const char *name = argv[i] + (argv[i][1] == '-' ? 2 : 1);
+    size_t len = strcspn(name, "="), option = find_option_or_alias(name, len);
+    if (option < OPTIONS && options[option].kind != KIND_FLAG && name[len] != '=') i++;
+  }
+  return count;
+}
+
 void run_arguments_free(struct run_arguments *arguments) {
   scenario_free(&arguments->scenario);
 }
@@ -842,8 +858,8 @@ static void help_group(FILE *file, int group) {
 /* What most runs need, on one screen; the groups of all the others by their names. */
 static void help_short(FILE *file) {
   static const char *const first[] = {
-      "target", "clients", "rate", "outstanding", "payload-bytes", "duration", "slo", "output", "html"};
-  fputs("Usage: muster run WORKLOAD|PRESET|FILE.yaml [options]\n\n", file);
+      "target", "clients", "rate", "outstanding", "payload-bytes", "duration", "slo", "trials", "output", "html"};
+  fputs("Usage: muster run WORKLOAD|PRESET|FILE.yaml ... [options]\n\n", file);
   workload_help(file);
   fputs("  PRESET     one of `muster scenarios`, or a file of the same form; options override it\n\n", file);
   for (size_t i = 0; i < sizeof first / sizeof first[0]; i++) {

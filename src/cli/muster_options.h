@@ -35,6 +35,7 @@ struct run_arguments {
   const char *hlog;                           /* NULL: none */
   const char *ui, *metrics;                   /* "[HOST:]PORT"; NULL: none */
   const char *html;                           /* NULL: none */
+  uint32_t trials;                            /* 0: not given, one run */
   struct slo_list slos;                       /* of every --slo */
   struct observe_list observe;                /* of every --observe */
   bool quiet;
@@ -60,6 +61,8 @@ static inline bool option_is_marked(const uint64_t marks[OPTION_WORDS], size_t o
  * default. STATUS_USAGE with one line for the user. Free *out afterwards, whatever came of it. */
 enum status run_arguments_parse(int argc, char **argv, struct run_arguments *out, struct err *err);
 void run_arguments_free(struct run_arguments *arguments);
+/* The places on such a line where workloads stand; returns their number, at most argc. */
+size_t run_arguments_names(int argc, char **argv, int *at);
 
 /* The help of `muster run`. topic: NULL for what most runs need, a group of options, or "all" of them; false when there
  * is no such group. */

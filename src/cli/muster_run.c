@@ -4,12 +4,14 @@
 #include "cli/muster_options.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
+#include "cli/muster_trials.h"
 #include "load/run.h"
 #include "report/document.h"
 #include "report/html.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Files first, so that a broken standard output does not lose the report. */
 static int publish_report(const struct run_arguments *arguments, const struct report *report) {
@@ -22,7 +24,9 @@ static int publish_report(const struct run_arguments *arguments, const struct re
     struct session_document document = {report->started_at, report->run_id, report->workload.name};
     session_path(path, place, &document);
     saved = report_save_json(path, report, &err) == STATUS_OK;
-    if (!saved) code = complain(&err);
+    struct index_entry entry = index_entry_of(report);
+    bool listed = saved && (!session_is_folder(place) || index_append(path, &entry, &err) == STATUS_OK);
+    if (!listed) code = complain(&err);
   }
   if (arguments->hlog && report_save_hlog(arguments->hlog, report, &err) != STATUS_OK) code = complain(&err);
   if (arguments->html && report_save_html(arguments->html, report, &err) != STATUS_OK) code = complain(&err);
@@ -64,7 +68,8 @@ static int command(struct run_arguments *arguments, struct err *err) {
   return status == STATUS_OK ? run(arguments, &session) : complain(err);
 }
 
-int command_run(int argc, char **argv) {
+/* name: the place of the one workload, if any. */
+static int run_one(int argc, char **argv, const int *name) {
   struct run_arguments arguments;
   struct err err = {0};
   int code;
@@ -73,9 +78,24 @@ int command_run(int argc, char **argv) {
   } else if (arguments.help) {
     run_arguments_help(stdout, NULL);
     code = finish_stdout(EXIT_VALID);
+  } else if (arguments.trials) {
+    code = run_trials(argc, argv, name, 1);
   } else {
     code = command(&arguments, &err);
   }
   run_arguments_free(&arguments);
+  return code;
+}
+
+int command_run(int argc, char **argv) {
+  int *names = calloc((size_t)argc + 1, sizeof *names);
+  if (!names) {
+    struct err err = {0};
+    err_set(&err, STATUS_MEMORY, "out of memory for the command line");
+    return complain(&err);
+  }
+  size_t count = run_arguments_names(argc, argv, names);
+  int code = count > 1 ? run_trials(argc, argv, names, count) : run_one(argc, argv, names);
+  free(names);
   return code;
 }

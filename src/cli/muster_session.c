@@ -70,7 +70,7 @@ enum status session_driver(struct workload *workload, const struct driver **out,
   return STATUS_OK;
 }
 
-static bool is_folder(const char *path) {
+bool session_is_folder(const char *path) {
   struct stat info;
   size_t len = strlen(path);
   return (len && path[len - 1] == '/') || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
@@ -86,16 +86,36 @@ const char *session_place(const struct run_arguments *arguments) {
   return arguments->json ? arguments->json : "results/";
 }
 
+enum status session_folder(char out[PATH_MAX], const char *place, struct err *err) {
+  struct stat info;
+  size_t len = strlen(place);
+  if (stat(place, &info) == 0 && !S_ISDIR(info.st_mode)) {
+    return err_set(err, STATUS_USAGE, "--output %.300s is a file: trials go into a folder", place);
+  }
+  int written = snprintf(out, PATH_MAX, "%s%s", place, len && place[len - 1] == '/' ? "" : "/");
+  if (written > 0 && written < PATH_MAX) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "the path is too long: %.80s...", place);
+}
+
+struct index_entry index_entry_of(const struct report *report) {
+  return (struct index_entry){.document = "run",
+      .id = report->run_id,
+      .name = report->workload.name,
+      .started_at = report->started_at,
+      .verdict = report->verdict == VERDICT_VALID ? "valid" : "invalid",
+      .exit_code = report_exit_code(report)};
+}
+
 /* A file that cannot be written is found before the run, not after it. */
 static enum status check_new_file(const char *option, const char *path, struct err *err) {
-  if (!path || is_folder(path)) return STATUS_OK;
+  if (!path || session_is_folder(path)) return STATUS_OK;
   if (access(path, F_OK) != 0) return STATUS_OK;
   return err_set(
       err, STATUS_USAGE, "%s: %.300s exists already and is never overwritten: choose another name", option, path);
 }
 
 static enum status check_extra_file(const char *option, const char *path, struct err *err) {
-  if (path && is_folder(path)) {
+  if (path && session_is_folder(path)) {
     return err_set(err, STATUS_USAGE, "%s %.200s is a folder: name a file in it", option, path);
   }
   return check_new_file(option, path, err);
@@ -128,7 +148,7 @@ void session_now(char out[40]) {
 }
 
 void session_path(char out[PATH_MAX], const char *place, const struct session_document *document) {
-  if (!is_folder(place)) {
+  if (!session_is_folder(place)) {
     snprintf(out, PATH_MAX, "%s", place);
     return;
   }

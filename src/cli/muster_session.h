@@ -8,6 +8,7 @@
 #include "cli/muster_web.h"
 #include "driver/driver.h"
 #include "report/document.h"
+#include "report/index.h"
 #include "report/slo.h"
 
 #include <limits.h>
@@ -47,6 +48,10 @@ enum status session_run(
 /* Where the JSON document goes: to standard output, or to a file or folder (NULL: nowhere). */
 bool session_prints_json(const struct run_arguments *arguments);
 const char *session_place(const struct run_arguments *arguments);
+/* It is one, or ends in a slash and will be. */
+bool session_is_folder(const char *path);
+/* The folder of trials, with its slash: one that is there, or will be made. */
+enum status session_folder(char out[PATH_MAX], const char *place, struct err *err);
 /* Finds before the run that a file cannot be written. */
 enum status session_check_files(const struct run_arguments *arguments, struct err *err);
 
@@ -54,6 +59,8 @@ enum status session_check_files(const struct run_arguments *arguments, struct er
 struct session_document {
   const char *started_at, *id, *name;
 };
+/* What the index of a results folder says of a run. */
+struct index_entry index_entry_of(const struct report *report);
 void session_now(char out[40]); /* RFC 3339, UTC */
 void session_path(char out[PATH_MAX], const char *place, const struct session_document *document);
 

@@ -20,7 +20,7 @@ static bool same(const json_t *a, const json_t *b) {
 }
 
 static void show(char out[80], const json_t *value) {
-  char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+  char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
   snprintf(out, 80, "%.79s", text ? text : "not there");
   free(text);
 }
