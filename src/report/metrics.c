@@ -91,6 +91,12 @@ const size_t *metrics_of_connecting(void) {
   return list;
 }
 
+bool metric_value(const json_t *value, double *out) {
+  if (!json_is_number(value)) return false;
+  *out = json_number_value(value);
+  return *out >= 0 && *out <= METRIC_VALUE_MAX;
+}
+
 static bool has_few_samples(const json_t *clock, const char *key) {
   size_t i;
   json_t *item;
@@ -105,8 +111,9 @@ static void read_clock(const json_t *clock, size_t first, struct metrics *out) {
   if (json_integer_value(json_object_get(clock, "count")) <= 0) return;
   for (size_t i = 0; i < METRIC_STATISTICS; i++) {
     const json_t *value = json_object_get(clock, statistics[i].key);
-    if (!json_is_number(value)) continue;
-    out->value[first + i] = json_number_value(value);
+    double figure;
+    if (!metric_value(value, &figure)) continue;
+    out->value[first + i] = figure;
     out->state[first + i] = has_few_samples(clock, statistics[i].key) ? METRIC_FEW : METRIC_KNOWN;
   }
 }
@@ -115,8 +122,9 @@ void metrics_read(const json_t *report, struct metrics *out) {
   memset(out, 0, sizeof *out);
   for (size_t i = 0; i < METRIC_RATES; i++) {
     const json_t *value = json_object_get(json_object_get(report, rates[i].part), rates[i].name);
-    if (!json_is_number(value) || json_number_value(value) <= 0) continue;
-    out->value[i] = json_number_value(value);
+    double rate;
+    if (!metric_value(value, &rate) || rate <= 0) continue;
+    out->value[i] = rate;
     out->state[i] = METRIC_KNOWN;
   }
   const json_t *latency = json_object_get(report, "latency");

@@ -16,6 +16,7 @@
 #define METRICS (METRIC_RATES + REPORT_CLOCKS * METRIC_STATISTICS)
 #define METRIC_NONE METRICS
 #define METRIC_NAME_MAX 48
+#define METRIC_VALUE_MAX 1e18 /* larger ones, and those below 0, are no figures */
 
 enum metric_state {
   METRIC_ABSENT, /* the run has no such figure */
@@ -35,6 +36,9 @@ bool metric_is_clock(size_t metric);
 /* Of the headline metrics (docs/compare.md) in the order of their weight; METRIC_NONE behind the last. */
 const size_t *metrics_headline(bool closed_loop);
 const size_t *metrics_of_connecting(void); /* of runs that have none of those */
+
+/* False: it is no figure. */
+bool metric_value(const json_t *value, double *out);
 
 /* Takes the figures out of a JSON run report. */
 void metrics_read(const json_t *report, struct metrics *out);

@@ -111,8 +111,9 @@ static enum status add_listed(struct trial_list *list, const json_t *document, c
 
 static void take_values(struct trial *trial, size_t metric, const json_t *row, size_t number) {
   const json_t *value = json_array_get(json_object_get(row, "values"), number);
-  if (!json_is_number(value)) return;
-  trial->metrics.value[metric] = json_number_value(value);
+  double figure;
+  if (!metric_value(value, &figure)) return;
+  trial->metrics.value[metric] = figure;
   trial->metrics.state[metric] = METRIC_KNOWN;
   size_t i;
   json_t *few;

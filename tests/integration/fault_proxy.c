@@ -126,7 +126,7 @@ static void on_swap_over(struct timer *timer, uint64_t now_ns) {
 static enum fault choose(struct proxy *proxy) {
   uint64_t n = proxy->deliveries++;
   for (int f = 0; f < FAULTS; f++) {
-    if (proxy->every[f] && n % proxy->every[f] == (uint64_t)f * 3 + 5) return (enum fault)f;
+    if (proxy->every[f] && n % proxy->every[f] == ((uint64_t)f * 3 + 5) % proxy->every[f]) return (enum fault)f;
   }
   return FAULTS;
 }
