@@ -57,8 +57,14 @@ static enum status check_contender(struct contender *out, struct err *err) {
       .observe = &arguments->observe,
       .quiet = arguments->quiet,
       .is_one_of_many = true};
-  if (arguments->hlog) {
-    return err_set(err, STATUS_USAGE, "--hlog belongs to one run: `muster report` makes it of any trial's report");
+  const char *of_one_run = arguments->hlog      ? "--hlog"
+                           : arguments->html    ? "--html"
+                           : arguments->ui      ? "--ui"
+                           : arguments->metrics ? "--metrics"
+                                                : NULL;
+  if (of_one_run) {
+    return err_set(err, STATUS_USAGE,
+        "%s belongs to one run: leave it out; `muster report` renders each trial's report", of_one_run);
   }
   enum status status = session_driver(&arguments->workload, &out->session.driver, err);
   if (status == STATUS_OK) status = run_check(&arguments->workload, out->session.driver, err);

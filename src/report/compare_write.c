@@ -106,7 +106,9 @@ static void method_text(char out[VERDICT_TEXT_MAX], const struct comparison *c) 
 /* At most 6 characters, or 7 with a sign; a hundredfold and more comes out as the ratio, "x250". */
 static void format_change(char out[16], double change) {
   double percent = change * 100;
-  if (percent >= 9999.5) {
+  if (change >= 1e5 - 2) {
+    snprintf(out, 16, "x1e5+");
+  } else if (percent >= 9999.5) {
     snprintf(out, 16, "x%.0f", change + 1);
   } else {
     snprintf(out, 16, "%+.*f%%", percent >= 99.95 ? 0 : 1, percent);

@@ -122,7 +122,7 @@ for (const [args, code, says] of [
   [['run', 'private', 'group', '--json', '-'], 2, /--json takes one summary/],
   [['run', 'private', '--trials', '0'], 2, /--trials 0/],
   [['find', 'private', '--trials', '2'], 2, /--trials belongs to `muster run`/],
-  [['run', 'private', '--trials', '2', '--target', 'ws://127.0.0.1:9', '--output', join(scratch, 'none')], 4, /./],
+  [['run', 'private', '--trials', '2', '--target', 'ws://127.0.0.1:9', '--app-key', 'k', '--output', join(scratch, 'none')], 4, /./],
 ]) {
   const result = await muster(args);
   assert.equal(result.code, code, `muster ${args.join(' ')}: ${result.out}${result.err}`);

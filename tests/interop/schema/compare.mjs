@@ -32,7 +32,7 @@ function mutate(kind, document, parts) {
     delete part.surplus;
     for (const key of Object.keys(part)) {
       const before = part[key];
-      const anything = key === "base" || key === "candidate" ? part.key !== undefined : false;
+      const anything = "key" in part && (key === "base" || key === "candidate"); // values of a comparability key
       part[key] = typeof before === "object" && before !== null ? 7 : { wrong: true };
       if (!anything) refused(`a wrong type of ${key}`);
       delete part[key];

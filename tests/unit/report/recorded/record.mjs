@@ -1,8 +1,9 @@
 // Records the trials that test_compare.c judges, as compact trials documents beside this file:
-//   local.json  a closed loop against the embedded musterd
+//   local.json  the embedded musterd, a fresh one for each trial
 //   near.json   a musterd behind a proxy that delays every delivery by 40 ms, taking turns with
 //   far.json    one that delays by 42 ms: the same server, really 5 % slower
-// The first 10 valid ones of 16 are kept, and of them only the metrics that the test needs. Usage: node record.mjs BUILD_FOLDER (about 3 minutes, on a quiet machine)
+// The first 10 valid ones of 16 are kept, and of them only the metrics that the test needs. 
+// Usage: node record.mjs BUILD_FOLDER [local|delayed] (about 3 minutes, on a machine that is quiet enough to be valid)
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -42,31 +43,32 @@ async function trials(names, options, folder) {
   if (result.code !== 0 && result.code !== 3) throw new Error(`exit ${result.code}: ${result.err}`);
 }
 
-const server = await startMusterd(['--ack', 'received']);
-const scenario = async (name, delayMs) => {
-  const proxy = await start(join(build, 'fault_proxy'), [server.ws, 'delay=1', `delay_ms=${delayMs}`], /port (\d+)/);
-  const file = join(scratch, `${name}.yaml`);
-  writeFileSync(file, `name: ${name}
-title: Deliveries ${delayMs} ms away
-description: Recorded for a test
-driver: juggle
-topology:
-  kind: private
-server:
-  target: ws://127.0.0.1:${proxy.ready[1]}
-  api-url: http://${server.api}/apigateway
-  app-key: ${appKey}
-`);
-  return { proxy, file };
-};
-const near = await scenario('near', 40);
-const far = await scenario('far', 42);
-const wan = join(scratch, 'wan');
-await trials([near.file, far.file], ['--clients', '20', '--rate', '700', '--duration', '1500ms', '--warmup', '300ms'], wan);
-keep(wan, 'near', 'near.json');
-keep(wan, 'far', 'far.json');
-for (const child of [near.proxy, far.proxy, server]) await stop(child);
+const [, , , only] = process.argv;
+if (only !== 'local') await recordDelayed();
+if (only !== 'delayed') await recordLocal();
 
-const local = join(scratch, 'local');
-await trials(['private'], ['--clients', '100', '--outstanding', '1', '--ack', 'received', '--duration', '2s', '--warmup', '500ms'], local);
-keep(local, 'private', 'local.json');
+async function recordDelayed() {
+  const server = await startMusterd(['--ack', 'received']);
+  const scenario = async (name, delayMs) => {
+    const proxy = await start(join(build, 'fault_proxy'), [server.ws, 'delay=1', `delay_ms=${delayMs}`], /port (\d+)/);
+    const file = join(scratch, `${name}.yaml`);
+    const lines = [`name: ${name}`, `title: Deliveries ${delayMs} ms away`, 'description: Recorded for a test',
+      'driver: juggle', 'topology:', '  kind: private', 'server:', `  target: ws://127.0.0.1:${proxy.ready[1]}`,
+      `  api-url: http://${server.api}/apigateway`, `  app-key: ${appKey}`];
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    return { proxy, file };
+  };
+  const near = await scenario('near', 40);
+  const far = await scenario('far', 42);
+  const wan = join(scratch, 'wan');
+  await trials([near.file, far.file], ['--clients', '20', '--rate', '700', '--duration', '1500ms', '--warmup', '300ms'], wan);
+  keep(wan, 'near', 'near.json');
+  keep(wan, 'far', 'far.json');
+  for (const child of [near.proxy, far.proxy, server]) await stop(child);
+}
+
+async function recordLocal() {
+  const local = join(scratch, 'local');
+  await trials(['private'], ['--clients', '20', '--rate', '1000', '--ack', 'received', '--duration', '1500ms', '--warmup', '300ms'], local);
+  keep(local, 'private', 'local.json');
+}
