@@ -39,8 +39,8 @@ enum { OPTION_FAIL_ON, OPTION_ALLOW, OPTION_OUTPUT, OPTION_JSON };
 static void print_help(void) {
   fputs("Usage: muster compare BASE... -- CANDIDATE... [options]\n\n"
         "BASE and CANDIDATE are run reports, folders of them, or trials documents of `muster run --trials`.\n"
-        "Refused unless what the figures mean is equal on both sides, and every trial is valid. For each metric:\n"
-        "faster, slower, or no difference shown. 5 trials a side are the least that can show one.\n\n",
+        "Refused unless what the figures mean is equal on both sides and every trial is valid. For each\n"
+        "metric: faster, slower, or no difference shown. 5 trials a side are the least that can show one.\n\n",
       stdout);
   for (size_t i = 0; i < OPTIONS; i++) {
     char left[64];
