@@ -2,6 +2,7 @@
 #include "build_facts.h"
 #include "cli/muster_calibrate.h"
 #include "cli/muster_compare.h"
+#include "cli/muster_drivers.h"
 #include "cli/muster_find.h"
 #include "cli/muster_options.h"
 #include "cli/muster_plan.h"
@@ -37,39 +38,6 @@ static int command_version(int argc, char **argv) {
   return finish_stdout(EXIT_VALID);
 }
 
-static void print_capabilities(unsigned capabilities) {
-  static const struct {
-    unsigned bit;
-    const char *name;
-  } names[] = {
-      {CAPABILITY_ACKS, "acks"},
-      {CAPABILITY_PRIVATE, "private"},
-      {CAPABILITY_GROUP, "group"},
-      {CAPABILITY_ROOM, "room"},
-      {CAPABILITY_BROADCAST, "broadcast"},
-      {CAPABILITY_ECHO, "echo"},
-      {CAPABILITY_PRESENCE, "presence"},
-      {CAPABILITY_OPERATIONS, "operations"},
-      {CAPABILITY_GROUP_ECHO, "group-echo"},
-  };
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    if (capabilities & names[i].bit) printf(" %s", names[i].name);
-  }
-}
-
-static int command_drivers(int argc, char **argv) {
-  (void)argc;
-  (void)argv;
-  printf("%-10s %-24s %s\n", "driver", "target schemes", "capabilities");
-  for (const struct driver *const *driver = driver_all(); *driver; driver++) {
-    printf("%-10s %-24s", (*driver)->name, (*driver)->schemes);
-    print_capabilities((*driver)->capabilities);
-    printf("\n%-10s %s\n%-10s ack: %s\n%-10s delivery: %s\n", "", (*driver)->title, "", (*driver)->ack_meaning, "",
-        (*driver)->delivery);
-  }
-  return finish_stdout(EXIT_VALID);
-}
-
 static const struct {
   const char *name;
   int (*run)(int argc, char **argv);
@@ -82,7 +50,7 @@ static const struct {
     {"compare", command_compare, "two sets of runs: faster, slower, or no difference shown", true},
     {"plan", command_plan, "what a run would do and ask of this machine, without doing it", true},
     {"scenarios", command_scenarios, "list the presets: tests of the field by name", false},
-    {"drivers", command_drivers, "list the protocols, what they can do and what an ACK means", false},
+    {"drivers", command_drivers, "list the protocols, what they can do and what an ACK means", true},
     {"version", command_version, "version, commit and compiler of this build", false},
     {"help", command_help, "this text, or the help of a command: `muster help run`", true},
 };

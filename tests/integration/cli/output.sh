@@ -31,11 +31,16 @@ ok version
 says '^muster [0-9]+\.[0-9]+\.[0-9]+ \(commit '
 ok --version
 ok drivers
-says '^juggle +'
-says 'ack: '
-says 'delivery: '
+says '^driver +acks +private +group '
+says '^juggle +yes +yes +yes +yes +- '
+says '^ack +PUBACK'
+says '^delivery +'
+awk 'length > 100 { exit 1 }' "$scratch/out" || fail "muster drivers: a line is wider than 100 columns"
+ok drivers --json
+says '"document": "drivers"'
+says '"schemes": \["nats", "nats\+tls"\],'
 
-for call in help 'help run' version drivers; do
+for call in help 'help run' version drivers 'drivers --json'; do
   code=0
   "$muster" $call >/dev/full 2>"$scratch/err" || code=$?
   [ "$code" -eq 3 ] || fail "muster $call on a full disk: exit code $code"

@@ -1,0 +1,121 @@
+#include "cli/muster_drivers.h"
+
+#include "cli/muster_say.h"
+#include "driver/driver.h"
+#include "report/json_parts.h"
+#include "report/layout.h"
+
+#include <string.h>
+
+#define NAME_COLUMNS 20
+
+static const struct {
+  unsigned bit;
+  const char *name;
+} columns[] = {
+    {CAPABILITY_ACKS, "acks"},
+    {CAPABILITY_PRIVATE, "private"},
+    {CAPABILITY_GROUP, "group"},
+    {CAPABILITY_ROOM, "room"},
+    {CAPABILITY_BROADCAST, "broadcast"},
+    {CAPABILITY_ECHO, "echo"},
+    {CAPABILITY_PRESENCE, "presence"},
+    {CAPABILITY_OPERATIONS, "operations"},
+    {CAPABILITY_GROUP_ECHO, "group-echo"},
+    {CAPABILITY_BACKLOG, "backlog"},
+};
+#define COLUMNS (sizeof columns / sizeof columns[0])
+
+static void print_table(void) {
+  printf("%-*s", NAME_COLUMNS, "driver");
+  for (size_t i = 0; i < COLUMNS; i++)
+    printf(" %s", columns[i].name);
+  putchar('\n');
+  for (const struct driver *const *driver = driver_all(); *driver; driver++) {
+    printf("%-*s", NAME_COLUMNS, (*driver)->name);
+    for (size_t i = 0; i < COLUMNS; i++)
+      printf(" %*s", (int)strlen(columns[i].name), (*driver)->capabilities & columns[i].bit ? "yes" : "-");
+    putchar('\n');
+  }
+}
+
+static void print_driver(const struct driver *driver) {
+  putchar('\n');
+  page_text(stdout, "driver", "%s", driver->name);
+  page_text(stdout, "protocol", "%s", driver->title);
+  page_text(stdout, "schemes", "%s", driver->schemes);
+  page_text(stdout, "ack", "%s", driver->ack_meaning);
+  page_text(stdout, "delivery", "%s", driver->delivery);
+}
+
+static void put_names(struct json_writer *w, const char *key, const char *list) {
+  char name[64];
+  json_open_flat_array(w, key);
+  while (*list) {
+    size_t len = strcspn(list, ",");
+    snprintf(name, sizeof name, "%.*s", (int)len, list);
+    json_put_text(w, NULL, name);
+    list += len + (list[len] == ',');
+  }
+  json_close_array(w);
+}
+
+static void put_driver(struct json_writer *w, const struct driver *driver) {
+  json_open_object(w, NULL);
+  json_put_text(w, "name", driver->name);
+  json_put_text(w, "title", driver->title);
+  put_names(w, "schemes", driver->schemes);
+  json_open_object(w, "capabilities");
+  for (size_t i = 0; i < COLUMNS; i++)
+    json_put_bool(w, columns[i].name, driver->capabilities & columns[i].bit);
+  json_close_object(w);
+  json_put_text(w, "ack_meaning", driver->ack_meaning);
+  json_put_text(w, "delivery_semantics", driver->delivery);
+  json_put_uint(w, "payload_min_bytes", driver->payload_min_bytes);
+  json_close_object(w);
+}
+
+static void print_json(void) {
+  struct json_writer writer = {.file = stdout};
+  struct json_writer *w = &writer;
+  json_open_object(w, NULL);
+  json_put_text(w, "document", "drivers");
+  json_put_uint(w, "schema_version", 1);
+  report_json_tool(w);
+  json_open_array(w, "drivers");
+  for (const struct driver *const *driver = driver_all(); *driver; driver++)
+    put_driver(w, *driver);
+  json_close_array(w);
+  json_close_object(w);
+}
+
+static void print_page(void) {
+  print_table();
+  putchar('\n');
+  page_text(stdout, "note",
+      "the settings of a run may leave less of this, as its report says; group-echo: a group's message comes back to "
+      "its "
+      "sender, and is expected to");
+  for (const struct driver *const *driver = driver_all(); *driver; driver++)
+    print_driver(*driver);
+}
+
+int command_drivers(int argc, char **argv) {
+  bool json = argc == 1 && strcmp(argv[0], "--json") == 0;
+  bool help = argc == 1 && strcmp(argv[0], "--help") == 0;
+  if (argc > 0 && !json && !help) {
+    struct err err = {0};
+    err_set(&err, STATUS_USAGE, "drivers takes no arguments but --json");
+    return complain(&err);
+  }
+  if (help) {
+    puts(
+        "Usage: muster drivers [--json]\n\nThe protocols: what each can do, what its ACK means and what its deliveries "
+        "promise.");
+  } else if (json) {
+    print_json();
+  } else {
+    print_page();
+  }
+  return finish_stdout(EXIT_VALID);
+}
