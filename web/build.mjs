@@ -11,7 +11,8 @@ import { Script } from 'node:vm';
 // In the order in which they need each other.
 const liveModules = ['format', 'dom', 'live'];
 const modules = [
-  'format', 'dom', 'histogram', 'percentiles', 'palette', 'chart', 'parts', 'command', 'run', 'find', 'generic', 'page',
+  'format', 'dom', 'histogram', 'percentiles', 'palette', 'chart', 'parts', 'command', 'run', 'find', 'compare', 'trials',
+  'generic', 'page',
 ];
 
 const read = (path) => readFileSync(new URL(path, import.meta.url), 'utf8');

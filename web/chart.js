@@ -160,9 +160,8 @@ function seriesOf(state) {
     width: one.points === 'only' ? 0 : one.width ?? 2,
     dash: DASHES[one.dash ?? 'solid'],
     spanGaps: one.spanGaps ?? false,
-    points: one.points === 'none' || one.points === 'only'
-      ? { show: false }
-      : { show: one.values.length <= 40, size: 5, fill: colour('surface'), stroke: colour(one.hue), width: 1.5 },
+    points: one.points === 'only' ? { show: true, size: 9, fill: colour(one.hue), stroke: colour('surface'), width: 1 }
+      : { show: one.points !== 'none' && one.values.length <= 40, size: 5, fill: colour('surface'), stroke: colour(one.hue), width: 1.5 },
   }));
 }
 

@@ -21,6 +21,9 @@ export function append(element, children) {
 // A figure that stands for one place of the document.
 export const figure = (path, text) => el('span', { 'data-path': path }, text);
 
+// Marks a figure that too few values back; it hangs, so that digits stay below each other.
+export const star = (isFew) => (isFew ? el('span', { class: 'star' }, '*') : null);
+
 export const muted = (...children) => el('span', { class: 'muted' }, children);
 
 // rows: arrays of cells, a cell being a text, a node or {text, path, class, sort}. The first one heads its row.

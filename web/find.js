@@ -1,7 +1,7 @@
 // What a search for capacity found: the answer, the capacity curve and every test on the way.
 import { chart, chartGrid } from './chart.js';
 import { commandNote, commandOf } from './command.js';
-import { append, el, facts, figure, section, table } from './dom.js';
+import { append, el, facts, figure, section, star, table } from './dom.js';
 import {
   formatCount, formatCountTick, formatLatency, formatLatencyTick, formatNumber, formatRate, formatSeconds, formatShare,
   formatTime, isNumber, words,
@@ -26,9 +26,9 @@ const ENDS = {
 
 function answerSection(f) {
   const unit = UNITS[f.result.unit] ?? f.result.unit;
-  const [tone_, text] = ENDS[f.result.end] ?? ['warn', words(f.result.end)];
+  const [tone, text] = ENDS[f.result.end] ?? ['warn', words(f.result.end)];
   return section('verdict', 'Answer',
-    banner(tone_, text, el('p', {}, f.result.text)),
+    banner(tone, text, el('p', {}, f.result.text)),
     tiles([
       isNumber(f.result.highest_held) && ['highest load that held', 'result.highest_held', formatRate(f.result.highest_held), unit],
       isNumber(f.result.lowest_broken) && ['lowest load that broke', 'result.lowest_broken', formatRate(f.result.lowest_broken), unit],
@@ -158,7 +158,7 @@ function clockCells(step, i, name) {
   if (!clock) return ['–', '–'];
   return [
     { text: formatLatency(clock.p50_ns), path: `steps.${i}.figures.${name}.p50_ns` },
-    { text: `${formatLatency(clock.p99_ns)}${clock.p99_has_few_samples ? '*' : ''}`, path: `steps.${i}.figures.${name}.p99_ns` },
+    { text: [formatLatency(clock.p99_ns), star(clock.p99_has_few_samples)], path: `steps.${i}.figures.${name}.p99_ns` },
   ];
 }
 

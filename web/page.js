@@ -2,9 +2,11 @@
 import { startCharts } from './chart.js';
 import { append, el, forgetSections, markScrolling, section } from './dom.js';
 import { generic } from './generic.js';
+import { renderCompare } from './compare.js';
 import { renderFind } from './find.js';
 import { contents, head, saveButton } from './parts.js';
 import { renderRun } from './run.js';
+import { renderTrials } from './trials.js';
 
 function kindOfDocument(content) {
   if (content.document) return content.document;
@@ -12,7 +14,7 @@ function kindOfDocument(content) {
   return content.run_id && content.latency ? 'run' : 'unknown';
 }
 
-const RENDERERS = { run: renderRun, find: renderFind, calibrate: renderFind };
+const RENDERERS = { run: renderRun, find: renderFind, calibrate: renderFind, compare: renderCompare, trials: renderTrials };
 
 function renderUnknown(main, content, trouble) {
   const kind = kindOfDocument(content);

@@ -19,7 +19,7 @@ export function contents() {
 }
 
 // tone: good, bad or warn. The word says it too, and the sign: colour is never alone.
-const SIGNS = { good: '✓', bad: '✗', warn: '!' };
+const SIGNS = { good: '✓', bad: '✗', warn: '!', none: '–' };
 export function banner(tone, headline, ...more) {
   return el('div', { class: `banner ${tone}` },
     el('span', { class: 'sign', 'aria-hidden': 'true' }, SIGNS[tone]),

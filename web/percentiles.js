@@ -112,6 +112,7 @@ export function percentileChart(clocks) {
   const xs = exact ? grid(clocks) : listedGrid(clocks);
   const top = xs.at(-1);
   const shown = shownFirst(clocks);
+  const ordered = [...clocks.filter(({ name }) => shown.has(name)), ...clocks.filter(({ name }) => !shown.has(name))];
   const fewest = Math.min(...clocks.filter(({ name }) => shown.has(name)).map(({ clock }) => clock.count));
   return chart({
     id: 'distribution',
@@ -126,7 +127,7 @@ export function percentileChart(clocks) {
       splits: (u, width) => splits(Math.max(top, 10), width),
     },
     y: { format: formatLatency, tick: formatLatencyTick, log: true, canBeLog: true },
-    series: clocks.map((clock) => ({
+    series: ordered.map((clock) => ({
       label: words(clock.name),
       values: exact ? curve(clock, xs) : listedCurve(clock, xs),
       hue: LOOKS[clock.name]?.[0] ?? 'brown',
@@ -136,7 +137,7 @@ export function percentileChart(clocks) {
       hidden: !shown.has(clock.name),
     })),
     shade: fewest > 100 ? [{ from: fewest / 10, to: top, text: 'fewer than 10 values beyond' }] : [],
-    table: exact ? () => valuesTable(clocks) : undefined,
+    table: exact ? () => valuesTable(ordered) : undefined,
     height: 320,
   });
 }

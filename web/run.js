@@ -1,7 +1,7 @@
 // A run report: verdict first, then what was counted, how fast, how late, and on what.
 import { chart, chartGrid } from './chart.js';
 import { commandNote, commandOf } from './command.js';
-import { append, el, facts, figure, fold, section, table } from './dom.js';
+import { append, el, facts, figure, fold, section, star, table } from './dom.js';
 import {
   formatBytes, formatCount, formatCountTick, formatLatency, formatLatencyIn, formatLatencyTick, formatNumber, formatRate,
   formatSeconds, formatShare, formatTime, isNumber, latencyUnit, words,
@@ -38,9 +38,8 @@ function findings({ deliveries: d }) {
   ].filter(Boolean);
 }
 
-function fewMark(clock, key) {
-  return clock.few_samples?.includes(key) ? '*' : '';
-}
+const isFew = (clock, key) => clock.few_samples?.includes(key) ?? false;
+const fewMark = (clock, key) => (isFew(clock, key) ? '*' : '');
 
 function clockTile(r, name, key, label) {
   const clock = r.latency[name];
@@ -178,9 +177,9 @@ function latencyRow(name, clock) {
   if (clock.count === 0) return [words(name), { text: '0', path: `latency.${name}.count` }, ...Array(11).fill('–')];
   const unit = latencyUnit(clock.p50_ns, clock.max_ns);
   const cell = (key) => ({
-    text: `${formatLatencyIn(clock[key], unit)}${fewMark(clock, key)}`,
+    text: [formatLatencyIn(clock[key], unit), star(isFew(clock, key))],
     path: `latency.${name}.${key}`,
-    class: fewMark(clock, key) ? 'few' : '',
+    class: isFew(clock, key) ? 'few' : '',
   });
   return [
     words(name), { text: formatCount(clock.count), path: `latency.${name}.count` }, { text: unit.name, class: 'unit' },
@@ -435,8 +434,8 @@ function costSection(r) {
     isNumber(d.publish_ns) && ['one publish', [figure('derived.publish_ns', formatLatency(d.publish_ns)), ' of server CPU, with all that follows']],
     ...['send_ns', 'distribute_ns', 'notify_pull_ns'].filter((key) => isNumber(d.stages?.[key])).map((key) => [
       `stage ${words(key.replace(/_ns$/, ''))}`, [figure(`derived.stages.${key}`, formatLatency(d.stages[key])), ` (${d.stages.formula})`]]),
-    ...memory.filter(([, m]) => isNumber(m?.per_connection_bytes)).map(([who_, m]) => [
-      `memory, ${words(who_)}`, [figure(`memory.${who_}.per_connection_bytes`, formatBytes(m.per_connection_bytes)), ' a connection']]),
+    ...memory.filter(([, m]) => isNumber(m?.per_connection_bytes)).map(([end, m]) => [
+      `memory, ${words(end)}`, [figure(`memory.${end}.per_connection_bytes`, formatBytes(m.per_connection_bytes)), ' a connection']]),
     ...Object.entries(r.server_counters ?? {}).map(([name, value]) => [`server says: ${words(name)}`, figure(`server_counters.${name}`, formatCount(value))]),
   ].filter(Boolean);
   return rows.length ? section('cost', 'Server cost', facts(rows)) : null;

@@ -1,0 +1,333 @@
+// The HTML report in a real browser: page.mjs MUSTER REPORT_TOOL. Skips itself (77) where there is no Chromium.
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import process from 'node:process';
+
+import { chromium } from 'playwright-core';
+
+import { says, valueAt } from './figures.mjs';
+
+const [muster, reportTool] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+function onPath(name) {
+  return process.env.PATH.split(delimiter).map((folder) => join(folder, name)).find((file) => {
+    try {
+      accessSync(file, constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+const program = onPath('chromium') ?? onPath('chromium-browser') ?? onPath('google-chrome');
+if (!program) {
+  console.log('page: no Chromium is installed here');
+  process.exit(77);
+}
+
+const scratch = mkdtempSync(join(tmpdir(), 'muster-page-'));
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
+const inScratch = (name) => join(scratch, name);
+
+// The verdict may be anything: this machine may be too busy for a valid run.
+function runMuster(args, name) {
+  const result = spawnSync(muster, [...args, '--quiet', '--json', inScratch(`${name}.json`)], { encoding: 'utf8' });
+  assert.ok([0, 1, 3].includes(result.status), `muster ${args.join(' ')}: ${result.status} ${result.stderr}`);
+  return JSON.parse(readFileSync(inScratch(`${name}.json`), 'utf8'));
+}
+
+let written = 0;
+// The page with another document, put in as src/report/html.c does.
+function pageWith(html, document) {
+  const text = (typeof document === 'string' ? document : JSON.stringify(document)).replaceAll('<', '\\u003c');
+  const file = inScratch(`page-${written++}.html`);
+  writeFileSync(file, html.replace(/(id="document">)[\s\S]*?(<\/script>)/, (_, before, after) => before + text + after));
+  return file;
+}
+
+const browser = await chromium.launch({ executablePath: program, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+const shot = async (page) => page.evaluate(() => [...document.querySelectorAll('canvas')].map((canvas) => canvas.toDataURL()));
+
+// Opens a file and holds everything that it must not do against it.
+async function open(file, { width = 1280, colorScheme = 'light', ready = 'yes' } = {}) {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  const complaints = [];
+  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  page.on('dialog', (dialog) => { complaints.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  const url = `file://${file}`;
+  page.on('request', (request) => request.url() !== url && !request.url().startsWith('data:')
+    && complaints.push(`request: ${request.url()}`));
+  await page.goto(url);
+  await page.waitForSelector('html[data-ready]');
+  assert.equal(await page.getAttribute('html', 'data-ready'), ready);
+  page.check = async () => {
+    assert.deepEqual(complaints, []);
+    await context.close();
+  };
+  return page;
+}
+
+const unfold = (page) => page.evaluate(() => {
+  // Unfolding builds content that may hold folds again.
+  for (let i = 0; i < 8; i++) for (const details of document.querySelectorAll('details:not([open])')) details.open = true;
+  return new Promise((resolve) => { setTimeout(resolve, 50); });
+});
+
+async function figuresOf(page) {
+  return page.evaluate(() => [...document.querySelectorAll('[data-path]')].map((element) => ({
+    path: element.dataset.path, text: element.textContent, unit: element.closest('tr')?.querySelector('.unit')?.textContent ?? '',
+  })));
+}
+
+// Every figure of the page against the document; returns the paths that were shown.
+async function checkFigures(page, document) {
+  await unfold(page);
+  const figures = await figuresOf(page);
+  for (const { path, text, unit } of figures) {
+    const value = valueAt(document, path);
+    assert.notEqual(value, undefined, `the page shows ${path}, which is not in the document`);
+    assert.ok(says(text, value, { path, unit }), `${path} is ${JSON.stringify(value)}, the page says '${text}' ${unit}`);
+  }
+  return new Set(figures.map(({ path }) => path));
+}
+
+const tableOf = (page, id) => page.evaluate((chart) => {
+  const table = document.querySelector(`#${CSS.escape(chart)} table`);
+  const texts = (row) => [...row.children].map((cell) => cell.textContent);
+  return { head: texts(table.querySelector('thead tr')), rows: [...table.querySelectorAll('tbody tr')].map(texts) };
+}, id);
+
+function numbersIn(document, parts) {
+  const paths = [];
+  const walk = (value, path) => {
+    if (typeof value === 'number') paths.push(path);
+    else if (value && typeof value === 'object') for (const [key, inner] of Object.entries(value)) walk(inner, `${path}.${key}`);
+  };
+  for (const part of parts) walk(document[part], part);
+  return paths;
+}
+
+async function checkRunFigures(page, report) {
+  const shown = await checkFigures(page, report);
+  const owed = numbersIn(report, ['connections', 'publishes', 'deliveries', 'latency', 'rates', 'fan_out', 'bytes', 'phases'])
+    .filter((path) => !/\.(overflow|negative)$|_by_code\.\d+\.code$/.test(path));
+  for (const path of owed) assert.ok(shown.has(path), `the page does not show ${path}`);
+
+  const curves = await tableOf(page, 'distribution');
+  for (const [percentile, key] of [['50 %', 'p50_ns'], ['75 %', 'p75_ns'], ['90 %', 'p90_ns'], ['95 %', 'p95_ns'],
+    ['99 %', 'p99_ns'], ['99.9 %', 'p99_9_ns'], ['99.99 %', 'p99_99_ns'], ['0 %', 'min_ns'], ['100 %', 'max_ns']]) {
+    const row = curves.rows.find(([name]) => name === percentile);
+    curves.head.slice(1).forEach((clock, i) => {
+      const value = report.latency[clock.replaceAll(' ', '_')][key];
+      assert.ok(says(row[i + 1], value, { path: key }), `curve of ${clock} at ${percentile}: ${row[i + 1]}, the report says ${value}`);
+    });
+  }
+  for (const clock of ['ack', 'delivery']) {
+    const { head, rows } = await tableOf(page, `time-${clock}`);
+    assert.equal(rows.length, report.series.rows);
+    rows.forEach((row, second) => head.slice(1).forEach((name, i) => {
+      const value = report.series[clock][`${name}_ns`][second];
+      assert.ok(says(row[i + 1], value), `${clock} ${name} of second ${second}: ${row[i + 1]} for ${value}`);
+    }));
+  }
+}
+
+async function checkObserved(page, report) {
+  const sources = report.observed.filter(({ columns, rows }) => columns.includes('cpu_cores') && rows.length);
+  if (sources.length === 0) return;
+  const { head, rows } = await tableOf(page, 'observed-cpu_cores');
+  assert.equal(head.length, 1 + sources.length);
+  const shown = rows.flatMap((row) => row.slice(1)).filter((text) => text !== '–').length;
+  const known = sources.flatMap(({ columns, rows: samples }) => samples.map((row) => row[1 + columns.indexOf('cpu_cores')]))
+    .filter((value) => value !== null).length;
+  assert.equal(shown, known);
+}
+
+async function checkAccess(page, what) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  const found = violations.map(({ id, impact, nodes }) => `${impact} ${id}: ${nodes.slice(0, 2).map(({ html }) => html.slice(0, 160)).join(' | ')}`);
+  assert.deepEqual(found, [], `axe on ${what}`);
+}
+
+async function checkNarrow(file, what) {
+  const page = await open(file, { width: 375 });
+  await unfold(page);
+  const [width, widest] = await page.evaluate(() => [document.documentElement.scrollWidth,
+    [...document.querySelectorAll('main *')].filter((element) => !element.closest('.scroll') && element.getBoundingClientRect().right > 376)
+      .map((element) => `${element.tagName}.${element.className}`).slice(0, 3)]);
+  assert.ok(width <= 375, `${what} is ${width} px wide on a phone: ${widest}`);
+  await page.check();
+}
+
+async function checkColours(file) {
+  const page = await open(file);
+  const light = await shot(page);
+  assert.ok(light.length >= 3);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.waitForTimeout(100);
+  const dark = await shot(page);
+  dark.forEach((picture, i) => assert.notEqual(picture, light[i], `chart ${i} has the same colours in light and dark`));
+  await checkAccess(page, 'the dark page');
+  await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
+  await page.waitForTimeout(100);
+  assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
+  assert.equal(await page.isVisible('#contents'), false);
+  const paper = await shot(page);
+  paper.forEach((picture, i) => assert.notEqual(picture, dark[i], `chart ${i} would be printed in dark colours`));
+  await page.emulateMedia({ media: 'screen' });
+  assert.ok((await page.pdf({ format: 'A4' })).length > 20000);
+  await page.check();
+}
+
+async function checkKeyboard(file) {
+  const page = await open(file);
+  const focused = () => page.evaluate(() => {
+    const element = document.activeElement;
+    return { tag: element.tagName, text: element.textContent, outline: getComputedStyle(element).outlineStyle };
+  });
+  await page.keyboard.press('Tab');
+  assert.equal((await focused()).text, 'Skip to the report');
+  await page.keyboard.press('Enter');
+  const reached = [];
+  for (let i = 0; i < 120; i++) {
+    await page.keyboard.press('Tab');
+    const element = await focused();
+    if (element.tag === 'BODY') break;
+    assert.notEqual(element.outline, 'none', `no focus to be seen on ${element.tag} ${element.text.slice(0, 40)}`);
+    reached.push(`${element.tag} ${element.text}`);
+    if (element.text === 'delivery' || element.text === 'Logarithmic scale') {
+      const pressed = () => page.evaluate(() => document.activeElement.getAttribute('aria-pressed'));
+      const before = await pressed();
+      await page.keyboard.press('Space');
+      assert.notEqual(await pressed(), before, `${element.text} does not answer the keyboard`);
+    }
+    if (element.text === 'Values as a table') {
+      await page.keyboard.press('Enter');
+      assert.ok(await page.evaluate(() => document.activeElement.parentElement.open));
+    }
+  }
+  for (const wanted of ['BUTTON delivery', 'BUTTON Logarithmic scale', 'SUMMARY Values as a table', 'SUMMARY Every setting of the workload',
+    'BUTTON Save the JSON document']) assert.ok(reached.includes(wanted), `the keyboard does not reach ${wanted}`);
+  await page.check();
+}
+
+const HOSTILE = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2"><!-- '"&\u2028`;
+
+function poisoned(value) {
+  if (typeof value === 'string') return value + HOSTILE;
+  if (Array.isArray(value)) return value.map(poisoned);
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, poisoned(inner)]));
+}
+
+async function checkHostile(html, report) {
+  const document = { ...poisoned(report), server_counters: { [HOSTILE]: 3 }, [HOSTILE]: { [HOSTILE]: HOSTILE } };
+  document.latency = Object.fromEntries(Object.entries(document.latency).map(([name, clock]) => [name, { ...clock, few_samples: [] }]));
+  document.latency[HOSTILE] = { ...report.latency.ack };
+  document.latency.constructor = { ...report.latency.ack };
+  for (const content of [document, { document: HOSTILE, a: [document.workload] }]) {
+    const page = await open(pageWith(html, content));
+    await unfold(page);
+    const found = await page.evaluate(() => [window.hacked, document.images.length, document.scripts.length, document.querySelector('main').textContent]);
+    assert.equal(found[0], undefined);
+    assert.equal(found[1], 0);
+    assert.equal(found[2], 2);
+    assert.ok(found[3].includes(HOSTILE), 'the hostile text is not shown as it is');
+    await page.check();
+  }
+}
+
+// The command of the page asks for the same workload.
+async function checkCommand(page, report) {
+  const command = (await page.textContent('#command')).trim();
+  const args = execFileSync('sh', ['-c', `for word in ${command}; do printf '%s\\n' "$word"; done`], { encoding: 'utf8' }).trim().split('\n');
+  assert.equal(args[0], 'muster');
+  const again = runMuster(args.slice(1), 'again');
+  assert.deepEqual(again.workload, report.workload);
+  assert.deepEqual(again.verdict.objectives.map(({ text }) => text), report.verdict.objectives.map(({ text }) => text));
+}
+
+function compared(html) {
+  const sample = JSON.parse(execFileSync(reportTool, ['valid'], { encoding: 'utf8', maxBuffer: 1 << 26 }));
+  const files = Array.from({ length: 4 }, (_, i) => {
+    const file = inScratch(`sample-${i}.json`);
+    writeFileSync(file, JSON.stringify({ ...sample, run_id: `muster-000000000000000${i}` }));
+    return file;
+  });
+  const out = execFileSync(muster, ['compare', files[0], files[1], '--', files[2], files[3], '--json', '-'], { encoding: 'utf8', maxBuffer: 1 << 26 });
+  const document = JSON.parse(out);
+  return { document, file: pageWith(html, document) };
+}
+
+async function checkKinds(html, report) {
+  const { document, file } = compared(html);
+  const page = await open(file);
+  const shown = await checkFigures(page, document);
+  document.metrics.forEach((metric, i) => metric.base && assert.ok(shown.has(`metrics.${i}.ratio`) && shown.has(`metrics.${i}.candidate.median`)));
+  assert.equal(await page.isVisible('#all'), false);
+  await checkAccess(page, 'a comparison');
+  await page.check();
+  await checkNarrow(file, 'a comparison');
+
+  const old = structuredClone(report);
+  old.schema_version = 1;
+  for (const clock of Object.values(old.latency)) delete clock.histogram;
+  delete old.observed;
+  const first = await open(pageWith(html, old));
+  await checkFigures(first, old);
+  assert.match(await first.textContent('#distribution'), /holds no histograms/);
+  await first.check();
+
+  const unknown = { document: 'future', things: [{ p50_ns: 1500000, name: 'x' }], deep: { er: { est: { of: { all: [1, 2, { a: 1 }] } } } } };
+  const generic = await open(pageWith(html, unknown));
+  await checkFigures(generic, unknown);
+  assert.match(await generic.textContent('main'), /1\.500 ms/);
+  await checkAccess(generic, 'an unknown document');
+  await generic.check();
+
+  const broken = await open(pageWith(html, '{"cut": '), { ready: 'failed' });
+  assert.match(await broken.textContent('main'), /cannot be read/);
+  await broken.check();
+}
+
+const report = runMuster(['run', 'group', '--clients', '20', '--group-senders', '3', '--rate', '200', '--duration', '2s', '--warmup',
+  '200ms', '--arrivals', 'poisson', '--slo', 'delivery.p90<60s,lost=0', '--html', inScratch('run.html')], 'run');
+const html = readFileSync(inScratch('run.html'), 'utf8');
+const runFile = inScratch('run.html');
+
+const page = await open(runFile);
+assert.match(await page.title(), new RegExp(`^group, ${report.verdict.result}, `));
+assert.match(await page.textContent('#verdict .headline'), report.verdict.result === 'valid' ? /^Valid/ : /^Invalid/);
+for (const reason of report.verdict.reasons) assert.ok((await page.textContent('#verdict')).includes(reason));
+await checkRunFigures(page, report);
+await checkObserved(page, report);
+await checkAccess(page, 'a run report');
+await checkCommand(page, report);
+await page.check();
+await checkNarrow(runFile, 'a run report');
+await checkColours(runFile);
+await checkKeyboard(runFile);
+await checkHostile(html, report);
+await checkKinds(html, report);
+
+const find = runMuster(['find', 'private', '--clients', '10', '--duration', '1s', '--warmup', '100ms', '--from', '500', '--to', '1000', '--slo', 'delivery.p50<1s,lost=0',
+  '--html', inScratch('find.html')], 'find');
+const answer = await open(inScratch('find.html'));
+const shown = await checkFigures(answer, find);
+for (const path of numbersIn(find, ['loads']).filter((one) => !one.endsWith('.load'))) assert.ok(shown.has(path), `the page does not show ${path}`);
+find.steps.forEach((step, i) => step.figures && assert.ok(shown.has(`steps.${i}.figures.delivery.p99_ns`)));
+await checkAccess(answer, 'a search');
+await answer.check();
+await checkNarrow(inScratch('find.html'), 'a search');
+
+await browser.close();
+console.log('page: run, search, comparison, old, unknown, broken and hostile documents');
