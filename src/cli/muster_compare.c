@@ -28,7 +28,7 @@ struct compare_arguments {
 static const struct {
   const char *name, *value, *help;
 } options[] = {
-    {"fail-on", "GATE,...", "exit 1 on such a change, as 'delivery.p99 +10%' or 'acks_per_second -5%'"},
+    {"fail-on", "GATE,...", "exit 1 on such a change, as 'delivery.p99 +10%'"},
     {"allow-different", "KEY,...", "compare although this comparability key differs; the output says so"},
     {"output", "PATH", "JSON document: a new file, or a folder"},
     {"json", "PATH|-", "as --output; '-' prints JSON instead of text"},
