@@ -56,7 +56,7 @@ static int exit_code_of(const struct trial *trial) {
 }
 
 enum status trial_list_add(struct trial_list *list, const char *source, const json_t *report, struct err *err) {
-  struct trial *trial;
+  struct trial *trial = NULL;
   enum status status = new_trial(list, source, &trial, err);
   if (status == STATUS_OK) status = keep_facts(trial, report, err);
   if (status != STATUS_OK) return status;
@@ -66,7 +66,7 @@ enum status trial_list_add(struct trial_list *list, const char *source, const js
 }
 
 enum status trial_list_add_failed(struct trial_list *list, const struct err *why, int exit_code, struct err *err) {
-  struct trial *trial;
+  struct trial *trial = NULL;
   enum status status = new_trial(list, "", &trial, err);
   if (status != STATUS_OK) return status;
   snprintf(trial->error, sizeof trial->error, "%s", why->text);
