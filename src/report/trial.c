@@ -14,15 +14,22 @@ static const char *const fact_names[] = {
 
 /* --- the list --- */
 
-static enum status new_trial(struct trial_list *list, const char *source, struct trial **out, struct err *err) {
-  if (list->count == TRIALS_MAX) return err_set(err, STATUS_USAGE, "more than %d trials: name fewer", TRIALS_MAX);
+/* NULL: err says why. */
+static struct trial *new_trial(struct trial_list *list, const char *source, struct err *err) {
+  if (list->count == TRIALS_MAX) {
+    err_set(err, STATUS_USAGE, "more than %d trials: name fewer", TRIALS_MAX);
+    return NULL;
+  }
   struct trial *larger = realloc(list->trial, (list->count + 1) * sizeof *larger);
-  if (!larger) return err_set(err, STATUS_MEMORY, "out of memory for %zu trials", list->count + 1);
+  if (!larger) {
+    err_set(err, STATUS_MEMORY, "out of memory for %zu trials", list->count + 1);
+    return NULL;
+  }
   list->trial = larger;
-  *out = &larger[list->count++];
-  memset(*out, 0, sizeof **out);
-  snprintf((*out)->source, sizeof(*out)->source, "%s", source);
-  return STATUS_OK;
+  struct trial *trial = &larger[list->count++];
+  memset(trial, 0, sizeof *trial);
+  snprintf(trial->source, sizeof trial->source, "%s", source);
+  return trial;
 }
 
 static bool verdict_is_known(const json_t *verdict) {
@@ -56,9 +63,9 @@ static int exit_code_of(const struct trial *trial) {
 }
 
 enum status trial_list_add(struct trial_list *list, const char *source, const json_t *report, struct err *err) {
-  struct trial *trial = NULL;
-  enum status status = new_trial(list, source, &trial, err);
-  if (status == STATUS_OK) status = keep_facts(trial, report, err);
+  struct trial *trial = new_trial(list, source, err);
+  if (!trial) return err->status;
+  enum status status = keep_facts(trial, report, err);
   if (status != STATUS_OK) return status;
   metrics_read(report, &trial->metrics);
   trial->exit_code = exit_code_of(trial);
@@ -66,9 +73,8 @@ enum status trial_list_add(struct trial_list *list, const char *source, const js
 }
 
 enum status trial_list_add_failed(struct trial_list *list, const struct err *why, int exit_code, struct err *err) {
-  struct trial *trial = NULL;
-  enum status status = new_trial(list, "", &trial, err);
-  if (status != STATUS_OK) return status;
+  struct trial *trial = new_trial(list, "", err);
+  if (!trial) return err->status;
   snprintf(trial->error, sizeof trial->error, "%s", why->text);
   trial->exit_code = exit_code;
   return STATUS_OK;
