@@ -23,6 +23,7 @@ static const struct {
     {CAPABILITY_OPERATIONS, "operations"},
     {CAPABILITY_GROUP_ECHO, "group-echo"},
     {CAPABILITY_BACKLOG, "backlog"},
+    {CAPABILITY_QUEUE, "queue"},
 };
 #define COLUMNS (sizeof columns / sizeof columns[0])
 

@@ -25,7 +25,7 @@ struct expected_totals {
 /* What the command line and its scenario asked for. Texts point into argv, the environment or the scenario. */
 struct run_arguments {
   struct workload workload;
-  uint32_t group_senders, senders, receivers, receivers_online, members;
+  uint32_t group_senders, senders, receivers, receivers_online, members, queues;
   uint32_t backoff_jitter_percent;
   const char *kind;                           /* of a scenario: the workload that it is; NULL: private */
   const char *arrivals, *rate_limits, *steps; /* as chosen; workload holds them decoded */

@@ -18,6 +18,7 @@ enum use {
   USE_STORM = 1 << 6,
   USE_BACKLOG = 1 << 7,
   USE_SHOOTOUT = 1 << 8,
+  USE_QUEUES = 1 << 9,
 };
 
 static const struct {
@@ -27,8 +28,9 @@ static const struct {
 } uses[] = {
     {"clients", USE_CLIENTS,
         "workloads of equal clients: here --senders and --receivers or --groups and --members count"},
-    {"senders", USE_SENDERS, "star, backlog, room and broadcast runs"},
-    {"receivers", USE_RECEIVERS, "star runs"},
+    {"senders", USE_SENDERS, "star, queue, backlog, room and broadcast runs"},
+    {"receivers", USE_RECEIVERS, "star and queue runs"},
+    {"queues", USE_QUEUES, "queue runs"},
     {"group-senders", USE_GROUP_SENDERS, "group runs"},
     {"groups", USE_GROUPS, "groups runs"},
     {"members", USE_GROUPS, "groups runs"},
@@ -54,6 +56,8 @@ static const struct kind {
         "one group of all clients; --group-senders of them publish to it"},
     {"pairs", TOPOLOGY_PAIRS, USE_CLIENTS, "clients in twos, each publishes to its partner"},
     {"star", TOPOLOGY_STAR, USE_SENDERS | USE_RECEIVERS | USE_ONLINE, "each sender publishes to all receivers in turn"},
+    {"queue", TOPOLOGY_QUEUE, USE_SENDERS | USE_RECEIVERS | USE_QUEUES,
+        "each sender publishes to --queues in turn; one of a queue's consumers gets a message"},
     {"backlog", TOPOLOGY_STAR, USE_CLIENTS | USE_SENDERS | USE_BACKLOG,
         "star to --clients receivers who are offline; then they connect and read what waits"},
     {"groups", TOPOLOGY_GROUPS, USE_GROUPS | USE_GROUP_SENDERS | USE_ONLINE, "--groups of --members each"},
@@ -150,7 +154,8 @@ static enum status shape(struct run_arguments *a, const struct kind *kind, struc
   l->topology = kind->topology;
   l->senders = kind->uses & USE_SENDERS ? a->senders : l->clients;
   if (kind->topology == TOPOLOGY_GROUPS) status = shape_groups(a, kind, err);
-  if (kind->topology == TOPOLOGY_STAR) status = shape_star(a, kind, err);
+  if (kind->topology == TOPOLOGY_STAR || kind->topology == TOPOLOGY_QUEUE) status = shape_star(a, kind, err);
+  if (kind->topology == TOPOLOGY_QUEUE) l->groups = a->queues;
   if (status != STATUS_OK || !given(a, "receivers-online")) return status;
   uint32_t listeners = l->clients - l->senders;
   if (a->receivers_online > listeners) {

@@ -29,6 +29,7 @@ enum capability {
   CAPABILITY_OPERATIONS = 1 << 7,
   CAPABILITY_GROUP_ECHO = 1 << 8, /* what goes to a group or a room comes back to its sender too */
   CAPABILITY_BACKLOG = 1 << 9,    /* what is sent to users who were never connected waits for them */
+  CAPABILITY_QUEUE = 1 << 10,     /* consumers share a queue: each message goes to one of them */
 };
 
 /* What only MQTT asks. */
@@ -55,6 +56,7 @@ struct driver_settings {
   bool shared_groups;
   uint32_t room_members; /* of the one chatroom of a room workload: clients 0..n-1; 0: no room */
   bool broadcast;        /* publishes go to all */
+  uint32_t queues;       /* 0: none; client i from pure_senders on consumes from queue (i - pure_senders) % queues */
   uint32_t pure_senders; /* clients 0..n-1 publish and are no recipients, the others receive only; 0: not so */
   uint32_t setup_concurrency;
   uint32_t payload_bytes;
@@ -97,6 +99,7 @@ struct driver_run {
 enum publish_to {
   PUBLISH_TO_CLIENT, /* privately, to client `recipient` */
   PUBLISH_TO_GROUP,  /* to group `recipient`, of which the sender is a member */
+  PUBLISH_TO_QUEUE,  /* to queue `recipient`; the sender is none of its consumers */
   PUBLISH_TO_ROOM,   /* to the run's one chatroom, of which the sender is a member */
   PUBLISH_TO_ALL,    /* broadcast: to every connection of the server, the sender's included */
   PUBLISH_TO_SELF,   /* echo: the sender is the recipient, its delivery the answer; no ACK */
@@ -106,7 +109,7 @@ enum publish_to {
  * with payload_write in its form (payload.written_ns is already stamped). */
 struct publish {
   enum publish_to to;
-  uint32_t recipient; /* client index of PUBLISH_TO_CLIENT, group of PUBLISH_TO_GROUP */
+  uint32_t recipient; /* client index of PUBLISH_TO_CLIENT, group or queue */
   uint32_t token;     /* publish_token of the payload; comes back in client_acked */
   struct payload payload;
 };

@@ -82,7 +82,13 @@ static enum status check_groups(const struct workload *w, struct err *err) {
 
 static enum status check_senders(const struct workload *w, struct err *err) {
   uint32_t senders = topology_of(w).senders;
-  bool star = w->topology == TOPOLOGY_STAR;
+  bool star = w->topology == TOPOLOGY_STAR, queue = w->topology == TOPOLOGY_QUEUE;
+  if (queue && w->clients < (uint64_t)senders + topology_of(w).groups) {
+    return usage(err, "a queue run needs a consumer for each queue: --receivers, --queues");
+  }
+  if (queue && (w->storm || w->offline > 0)) {
+    return usage(err, "consumers of a queue are all connected all the time: no storm, nobody offline");
+  }
   if (star && (senders < 1 || senders >= w->clients)) {
     return usage(err, "a star needs at least one sender and one receiver: --senders, --receivers");
   }

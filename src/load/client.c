@@ -50,6 +50,10 @@ static void record(const struct load_client *client, enum report_clock clock, ui
   histogram_record(&client->worker->area->clock[clock], (int64_t)(to_ns - from_ns));
 }
 
+static uint32_t recipient_of(const struct load_client *client) {
+  return topology_recipient(&client->worker->plan->topology, client->base.index);
+}
+
 static struct ledger *ledger_of(const struct load_client *client, enum traffic_phase phase) {
   return client->worker->plan->shared.ledger[phase];
 }
@@ -312,7 +316,7 @@ static void leave(struct load_client *client, uint64_t now_ns) {
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
     uint64_t start_ns = worker->control->start_ns[phase];
     ledger_dropped(
-        ledger_of(client, (enum traffic_phase)phase), client->base.index, now_ns > start_ns ? now_ns : start_ns);
+        ledger_of(client, (enum traffic_phase)phase), recipient_of(client), now_ns > start_ns ? now_ns : start_ns);
     client_give_up_backlog(client, (enum traffic_phase)phase, CAUSE_NOT_CONNECTED);
   }
   time_out_all(client, CAUSE_CONNECTION_LOST);
@@ -399,7 +403,7 @@ static void come_back(struct load_client *client, uint64_t now_ns) {
   series_count(worker->series, SERIES_ESTABLISHED, now_ns, 1);
   client->returned_ns = now_ns;
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
-    ledger_established(ledger_of(client, (enum traffic_phase)phase), client->base.index, now_ns);
+    ledger_established(ledger_of(client, (enum traffic_phase)phase), recipient_of(client), now_ns);
 }
 
 static void note_connect(const struct load_client *client, uint64_t now_ns) {
@@ -536,7 +540,7 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
     return;
   }
   struct tally *tally = tally_of(client, phase);
-  switch (ledger_delivered(ledger_of(client, phase), base->index, payload.sender, payload.sequence, now_ns)) {
+  switch (ledger_delivered(ledger_of(client, phase), recipient_of(client), payload.sender, payload.sequence, now_ns)) {
   case DELIVERY_REORDERED:
     tally->deliveries.reordered++;
     count_first(client, phase, &payload, now_ns);

@@ -69,6 +69,7 @@ static uint64_t group_deliveries(const struct workload *w, const struct ledger_p
 }
 
 static uint64_t all_deliveries(const struct workload *w, const struct ledger_plan *plan, uint64_t publishes) {
+  if (w->topology == TOPOLOGY_QUEUE) return publishes;
   if (w->topology == TOPOLOGY_STAR) return star_deliveries(w, publishes);
   if (w->topology == TOPOLOGY_GROUPS && !w->shared_groups) return group_deliveries(w, plan, publishes);
   return publishes * online_recipients(plan, workload_online(w), 0, 0);

@@ -640,7 +640,9 @@ static void fill_settings(struct run *run) {
       .shared_groups = workload->shared_groups,
       .room_members = workload->topology == TOPOLOGY_ROOM ? workload->clients : 0,
       .backlog = workload->backlog,
-      .pure_senders = workload->topology == TOPOLOGY_STAR ? workload->senders : 0,
+      .queues = workload->topology == TOPOLOGY_QUEUE ? topology_of(workload).groups : 0,
+      .pure_senders =
+          workload->topology == TOPOLOGY_STAR || workload->topology == TOPOLOGY_QUEUE ? workload->senders : 0,
       .broadcast = workload->topology == TOPOLOGY_BROADCAST,
       .setup_concurrency = workload->setup_concurrency,
       .keep_alive_ns = workload->keep_alive_ns,

@@ -53,6 +53,26 @@ static uint32_t one_recipient(const void *context, uint32_t sender, uint32_t tar
   return only_recipient(context, sender, target);
 }
 
+/* --- one of many: a recipient is a queue --- */
+
+static uint32_t queue_of(const struct topology *topology, uint32_t sender, uint32_t target) {
+  return (uint32_t)(((uint64_t)sender + target) % topology->targets);
+}
+
+static int32_t queue_stream(const void *context, uint32_t sender, uint32_t target, uint32_t recipient) {
+  return queue_of(context, sender, target) == recipient ? (int32_t)sender : -1;
+}
+
+static uint32_t queue_recipient(const void *context, uint32_t sender, uint32_t target, uint32_t i) {
+  (void)i;
+  return queue_of(context, sender, target);
+}
+
+uint32_t topology_recipient(const struct topology *topology, uint32_t client) {
+  if (topology->kind != TOPOLOGY_QUEUE) return client;
+  return client < topology->senders ? UINT32_MAX : (client - topology->senders) % topology->groups;
+}
+
 /* --- everybody, or everybody else: room, broadcast, groups that all share --- */
 
 static bool hears_itself(const struct topology *topology) {
@@ -130,6 +150,16 @@ static void plan_one(const struct topology *topology, struct ledger_plan *plan) 
   plan->recipient = one_recipient;
 }
 
+static void plan_queues(const struct topology *topology, struct ledger_plan *plan) {
+  plan->recipients = topology->groups;
+  plan->streams = topology->senders;
+  plan->fan_out = 1;
+  plan->shared_rows = true;
+  plan->stream = queue_stream;
+  plan->recipients_of = one_count;
+  plan->recipient = queue_recipient;
+}
+
 static void plan_all(const struct topology *topology, struct ledger_plan *plan) {
   plan->streams = topology->senders * topology->targets;
   plan->fan_out = all_count(topology, 0, 0);
@@ -167,6 +197,9 @@ struct ledger_plan topology_plan(const struct topology *topology, uint64_t slots
   case TOPOLOGY_ECHO:
     plan_one(topology, &plan);
     break;
+  case TOPOLOGY_QUEUE:
+    plan_queues(topology, &plan);
+    break;
   case TOPOLOGY_GROUPS:
     if (topology->shared_groups) {
       plan_all(topology, &plan);
@@ -196,6 +229,8 @@ struct topology_address topology_address(const struct topology *topology, uint32
     uint32_t group = topology->shared_groups ? (sender + target) % topology->targets : sender % topology->groups;
     return (struct topology_address){PUBLISH_TO_GROUP, group};
   }
+  case TOPOLOGY_QUEUE:
+    return (struct topology_address){PUBLISH_TO_QUEUE, queue_of(topology, sender, target)};
   case TOPOLOGY_ROOM:
     return (struct topology_address){PUBLISH_TO_ROOM, 0};
   case TOPOLOGY_BROADCAST:
@@ -219,6 +254,7 @@ unsigned topology_capability(enum topology_kind kind) {
       [TOPOLOGY_RING] = CAPABILITY_PRIVATE,
       [TOPOLOGY_PAIRS] = CAPABILITY_PRIVATE,
       [TOPOLOGY_STAR] = CAPABILITY_PRIVATE,
+      [TOPOLOGY_QUEUE] = CAPABILITY_QUEUE,
       [TOPOLOGY_GROUPS] = CAPABILITY_GROUP,
       [TOPOLOGY_ROOM] = CAPABILITY_ROOM,
       [TOPOLOGY_BROADCAST] = CAPABILITY_BROADCAST,
@@ -234,6 +270,7 @@ const char *topology_messages(enum topology_kind kind) {
       [TOPOLOGY_RING] = "private messages",
       [TOPOLOGY_PAIRS] = "private messages",
       [TOPOLOGY_STAR] = "private messages",
+      [TOPOLOGY_QUEUE] = "queues that consumers share",
       [TOPOLOGY_GROUPS] = "groups",
       [TOPOLOGY_ROOM] = "chatrooms",
       [TOPOLOGY_BROADCAST] = "broadcasts",

@@ -1,6 +1,6 @@
 /* Topologies: who publishes to whom, as pure functions of client indices (no lists). Senders are the clients
- * 0..senders-1; recipients are numbered like the clients. A sender goes round its targets: its message `sequence` goes
- * to target sequence % targets. */
+ * 0..senders-1; recipients are numbered like the clients, but for queues, which are recipients as a whole. A sender
+ * goes round its targets: its message `sequence` goes to target sequence % targets. */
 #ifndef MUSTER_LOAD_TOPOLOGY_H
 #define MUSTER_LOAD_TOPOLOGY_H
 
@@ -12,7 +12,7 @@ struct topology {
   enum topology_kind kind;
   uint32_t clients, senders;
   uint32_t targets; /* that one sender goes round */
-  uint32_t groups;  /* of TOPOLOGY_GROUPS, 1 at least */
+  uint32_t groups;  /* of TOPOLOGY_GROUPS, and the queues of TOPOLOGY_QUEUE: 1 at least */
   bool shared_groups;
   bool group_echo; /* what goes to a group or a room comes back to its sender */
 };
@@ -29,6 +29,9 @@ struct topology_address {
   uint32_t recipient; /* client or group */
 };
 struct topology_address topology_address(const struct topology *topology, uint32_t sender, uint32_t sequence);
+
+/* As which recipient the ledger knows a client; UINT32_MAX: as none. */
+uint32_t topology_recipient(const struct topology *topology, uint32_t client);
 
 /* The plan of a ledger of `slots` publishes; topology must outlive it. */
 struct ledger_plan topology_plan(const struct topology *topology, uint64_t slots);

@@ -187,7 +187,8 @@ static void start_traffic(struct worker *worker) {
     const struct client *client = &worker_client(worker, i)->base;
     if (!is_owed(worker, client)) continue;
     for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
-      ledger_established(worker->plan->shared.ledger[phase], client->index, worker->control->start_ns[phase]);
+      ledger_established(worker->plan->shared.ledger[phase], topology_recipient(&worker->plan->topology, client->index),
+          worker->control->start_ns[phase]);
   }
   worker->ledgers_started = true;
   worker->unfinished = own_senders(worker);

@@ -214,13 +214,14 @@ static bool was_seen(const struct ledger *ledger, const struct place *place) {
   return load(&row[bit / 64]) >> bit % 64 & 1;
 }
 
-/* A row has one writer, so a plain load and store will do. False when the bit was set. */
+/* A row that is not shared has one writer, so a plain load and store will do. False when the bit was set. */
 static bool mark_seen(struct ledger *ledger, const struct place *place) {
   uint64_t bit = bit_of(ledger, place);
   _Atomic uint64_t *word = ledger->rows + place->recipient * ledger->row_words + bit / 64;
   uint64_t old = load(word);
   uint64_t mask = UINT64_C(1) << bit % 64;
   if (old & mask) return false;
+  if (ledger->plan.shared_rows) return !(atomic_fetch_or_explicit(word, mask, memory_order_acq_rel) & mask);
   store(word, old | mask);
   return true;
 }
@@ -236,6 +237,7 @@ enum delivery ledger_delivered(
   if (!mark_seen(ledger, &place)) return DELIVERY_DUPLICATE;
 
   if (ledger->spans) note_span(&ledger->spans[slot], offset_of(ledger, now_ns));
+  if (ledger->plan.shared_rows) return DELIVERY_FIRST;
   uint32_t *highest = &ledger->highest[(uint64_t)recipient * ledger->plan.streams + (uint64_t)place.stream];
   if (place.round < *highest) return DELIVERY_REORDERED;
   *highest = place.round + 1;
@@ -268,7 +270,7 @@ void ledger_established(struct ledger *ledger, uint32_t recipient, uint64_t now_
 }
 
 void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns) {
-  if (recipient >= ledger->plan.recipients) return;
+  if (recipient >= ledger->plan.recipients || ledger->plan.shared_rows) return;
   struct hearing *hearing = &ledger->hearings[recipient];
   if (load(&hearing->from_ns) == 0 || load(&hearing->to_ns) != 0) return;
   store(&hearing->to_ns, now_ns ? now_ns : 1);

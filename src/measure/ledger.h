@@ -4,10 +4,11 @@
  * Publishes are numbered in schedule order: slot k belongs to sender k % senders and is that sender's sequence
  * number k / senders. A slot is a 16-byte record, written only by its sender's worker until the ledger is settled.
  * A recipient has a row of one bit per message of each sender that addresses it (its streams), and the highest
- * message seen on each; a row is written only by the recipient's worker. With fan-out each slot also keeps its
- * first and last delivery (atomic minimum and maximum, since recipients of several workers write there).
- * Memory: 16 B a slot (+ 16 B with fan-out), 1 bit a pair, 4 B a stream, 48 B a recipient; 20 million ring pairs
- * take 325 MB, 20 million group pairs of 1,000 members 4 MB. A mapping belongs to one process and its forks. */
+ * message seen on each; a row is written only by the recipient's worker, unless the plan says that rows are shared.
+ * With fan-out each slot also keeps its first and last delivery (atomic minimum and maximum, since recipients of
+ * several workers write there). Memory: 16 B a slot (+ 16 B with fan-out), 1 bit a pair, 4 B a stream, 48 B a
+ * recipient; 20 million ring pairs take 325 MB, 20 million group pairs of 1,000 members 4 MB. A mapping belongs to one
+ * process and its forks. */
 #ifndef MUSTER_MEASURE_LEDGER_H
 #define MUSTER_MEASURE_LEDGER_H
 
@@ -29,6 +30,9 @@ struct ledger_plan {
   uint32_t targets; /* that a sender goes round; 0 or 1: always the same one */
   uint32_t streams; /* pairs of a sender and a target that address one recipient, at most */
   uint32_t fan_out; /* recipients that one publish addresses, at most */
+  /* A recipient is several clients, of whom any one gets a message (a queue): any worker may write its row, a second
+   * delivery to whichever of them is a duplicate, and there is no order, and no gap while one of them is away. */
+  bool shared_rows;
   /* The stream (0..streams-1) on which recipient hears what sender sends to target, or -1 when it is not addressed. */
   int32_t (*stream)(const void *topology, uint32_t sender, uint32_t target, uint32_t recipient);
   /* The i-th recipient of sender's target (0 <= i < count); count through *recipients_of. */

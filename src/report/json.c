@@ -121,7 +121,7 @@ static void write_shape(struct json_writer *w, const struct workload *l) {
   json_put_uint(w, "clients", l->clients);
   json_put_uint(w, "senders", l->senders);
   json_put_uint(w, "offline", l->offline);
-  put_uint_or_null(w, "groups", l->groups > 1 ? l->groups : 1, groups);
+  put_uint_or_null(w, "groups", l->groups > 1 ? l->groups : 1, groups || l->topology == TOPOLOGY_QUEUE);
   json_put_bool(w, "shared_groups", groups && l->shared_groups);
   json_put_bool(w, "backlog", l->backlog);
 }

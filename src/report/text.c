@@ -40,6 +40,10 @@ static void describe_population(char *out, size_t size, const struct workload *l
     snprintf(out, size, "%" PRIu32 " senders to %" PRIu32 " receivers in turn%s", l->senders, l->clients - l->senders,
         l->backlog ? ", who connect when all is sent" : "");
     break;
+  case TOPOLOGY_QUEUE:
+    snprintf(out, size, "%" PRIu32 " senders to %" PRIu32 " consumers of %s", l->senders, l->clients - l->senders,
+        l->groups > 1 ? "queues in turn" : "one queue");
+    break;
   case TOPOLOGY_GROUPS:
     describe_groups(out, size, l);
     break;

@@ -1,7 +1,8 @@
 #include "report/workload.h"
 
 const char *topology_name(enum topology_kind topology) {
-  static const char *const names[] = {"ring", "pairs", "star", "groups", "room", "broadcast", "echo", "self", "hold"};
+  static const char *const names[] = {
+      "ring", "pairs", "star", "queue", "groups", "room", "broadcast", "echo", "self", "hold"};
   return names[topology];
 }
 
@@ -26,6 +27,7 @@ uint32_t workload_targets(const struct workload *workload) {
   if (workload->topology == TOPOLOGY_STAR && workload->clients > workload->senders) {
     return workload->clients - workload->senders;
   }
+  if (workload->topology == TOPOLOGY_QUEUE) return workload->groups > 1 ? workload->groups : 1;
   bool goes_round = workload->topology == TOPOLOGY_GROUPS && workload->shared_groups && workload->groups > 1;
   return goes_round ? workload->groups : 1;
 }
@@ -90,6 +92,7 @@ double workload_copies(const struct workload *workload) {
   case TOPOLOGY_BROADCAST:
     return clients;
   case TOPOLOGY_ECHO:
+  case TOPOLOGY_QUEUE:
     return 1;
   default:
     return 0;

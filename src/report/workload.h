@@ -11,6 +11,7 @@ enum topology_kind {
   TOPOLOGY_RING,      /* every client to the next one */
   TOPOLOGY_PAIRS,     /* clients 2i and 2i + 1 to each other */
   TOPOLOGY_STAR,      /* each sender to all receivers in turn */
+  TOPOLOGY_QUEUE,     /* each sender to all queues in turn; one of a queue's consumers gets it */
   TOPOLOGY_GROUPS,    /* senders to the other members of their group, or of all groups in turn */
   TOPOLOGY_ROOM,      /* senders to the other members of the one chatroom */
   TOPOLOGY_BROADCAST, /* senders to everybody, themselves included */
@@ -45,7 +46,8 @@ struct workload {
   uint32_t clients;
   uint32_t senders;   /* clients 0..senders-1 publish; all of them in a ring, in pairs, of operations */
   uint32_t offline;   /* the last so many clients are provisioned and never connect */
-  uint32_t groups;    /* of TOPOLOGY_GROUPS; client i is in group i % groups; 0 or 1: one */
+  uint32_t groups;    /* of TOPOLOGY_GROUPS; client i is in group i % groups; 0 or 1: one. Of TOPOLOGY_QUEUE the queues:
+                         client i consumes from queue (i - senders) % groups */
   bool shared_groups; /* every client is in every group, and a sender goes round all groups */
   enum load_model load;
   double rate_per_sec; /* publishes, aggregate; of LOAD_OPEN */

@@ -26,6 +26,8 @@ static bool hears(const struct workload *w, bool echo, uint32_t sender, uint32_t
     return true;
   case TOPOLOGY_ECHO:
     return recipient == sender;
+  case TOPOLOGY_QUEUE:
+    return recipient == (sender + sequence) % w->groups;
   case TOPOLOGY_SELF:
   case TOPOLOGY_HOLD:
     return false;
@@ -79,7 +81,7 @@ static void check_message(
 static void check_topology(const struct workload *workload, struct topology topology) {
   struct ledger_plan plan = topology_plan(&topology, 10);
   uint32_t sequences = plan.targets * 2 + 1;
-  assert_int_equal(plan.recipients, workload->clients);
+  assert_int_equal(plan.recipients, workload->topology == TOPOLOGY_QUEUE ? workload->groups : workload->clients);
   for (uint32_t sender = 0; sender < plan.senders; sender++) {
     for (uint32_t sequence = 0; sequence < sequences; sequence++)
       check_message(workload, &plan, sender, sequence);
@@ -114,6 +116,24 @@ static void test_stars_agree_with_brute_force(void **state) {
     for (uint32_t receivers = 1; receivers <= 7; receivers++) {
       struct workload workload = {.topology = TOPOLOGY_STAR, .clients = senders + receivers, .senders = senders};
       check_workload(&workload);
+    }
+  }
+}
+
+static void test_queues_agree_with_brute_force(void **state) {
+  (void)state;
+  for (uint32_t senders = 1; senders <= 4; senders++) {
+    for (uint32_t queues = 1; queues <= 3; queues++) {
+      struct workload workload = {
+          .topology = TOPOLOGY_QUEUE, .clients = senders + 7, .senders = senders, .groups = queues};
+      check_workload(&workload);
+      struct topology topology = topology_of(&workload);
+      for (uint32_t client = 0; client < workload.clients; client++) {
+        uint32_t recipient = topology_recipient(&topology, client);
+        assert_int_equal(recipient, client < senders ? UINT32_MAX : (client - senders) % queues);
+      }
+      assert_int_equal(topology_address(&topology, 0, 5).to, PUBLISH_TO_QUEUE);
+      assert_int_equal(topology_address(&topology, 0, 5).recipient, 5 % queues);
     }
   }
 }
@@ -186,6 +206,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_plans_agree_with_brute_force),
       cmocka_unit_test(test_stars_agree_with_brute_force),
+      cmocka_unit_test(test_queues_agree_with_brute_force),
       cmocka_unit_test(test_groups_agree_with_brute_force),
       cmocka_unit_test(test_groups_of_unequal_size),
       cmocka_unit_test(test_addresses),

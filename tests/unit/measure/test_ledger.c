@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -696,6 +697,50 @@ static void two_processes_write_one_ledger(void **state) {
   unmap(&mapped);
 }
 
+/* One queue whose consumers sit in two processes: both deliver every message, out of step, and each counts once. */
+static uint64_t consume(struct ledger *ledger, const struct ledger_plan *plan, uint64_t from) {
+  uint64_t first = 0;
+  for (uint64_t i = 0; i < plan->slots; i++) {
+    uint32_t sequence = (uint32_t)((from + i) % plan->slots);
+    enum delivery delivery = ledger_delivered(ledger, 0, 0, sequence, T0 + 10);
+    assert_true(delivery == DELIVERY_FIRST || delivery == DELIVERY_DUPLICATE);
+    first += delivery == DELIVERY_FIRST;
+  }
+  return first;
+}
+
+static void a_queue_has_many_consumers(void **state) {
+  (void)state;
+  uint32_t members = 1;
+  struct ledger_plan plan = ring_plan(&members, 200000);
+  plan.shared_rows = true;
+  struct mapped mapped = map(&plan);
+  _Atomic uint64_t *first = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(first != MAP_FAILED);
+  ledger_established(mapped.ledger, 0, T0);
+  for (uint64_t slot = 0; slot < plan.slots; slot++) {
+    ledger_attempted(mapped.ledger, slot, T0 + 1, T0 + 1);
+    ledger_acked(mapped.ledger, slot);
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    *first = consume(mapped.ledger, &plan, 500);
+    _exit(0);
+  }
+  uint64_t own = consume(mapped.ledger, &plan, 0);
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(own + *first, plan.slots);
+  ledger_dropped(mapped.ledger, 0, T0); /* one consumer that leaves is not the queue */
+  struct tally tally = {0};
+  ledger_settle(mapped.ledger, true, &tally, NULL, NULL);
+  assert_int_equal(tally.deliveries.expected, plan.slots);
+  assert_int_equal(tally.deliveries.observed, plan.slots);
+  munmap((void *)first, 4096);
+  unmap(&mapped);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(answers_a_publish_once),
@@ -709,6 +754,7 @@ int main(void) {
       cmocka_unit_test(agrees_with_the_model_on_shared_groups),
       cmocka_unit_test(targets_cost_no_rows),
       cmocka_unit_test(two_processes_write_one_ledger),
+      cmocka_unit_test(a_queue_has_many_consumers),
       cmocka_unit_test(is_exact_for_millions_of_ring_pairs),
       cmocka_unit_test(is_exact_for_millions_of_group_pairs),
   };
