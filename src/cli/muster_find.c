@@ -1,6 +1,7 @@
 #include "cli/muster_find.h"
 
 #include "cli/muster_options.h"
+#include "cli/muster_outputs.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
 #include "load/find.h"
@@ -294,8 +295,10 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
   if (status == STATUS_OK && arguments->trials) {
     status = err_set(err, STATUS_USAGE, "--trials belongs to `muster run`: a search repeats its tests by itself");
   }
-  if (status == STATUS_OK && arguments->hlog) {
-    status = err_set(err, STATUS_USAGE, "--hlog belongs to one run: `muster run` at the load that was found writes it");
+  const char *output = outputs_given(arguments);
+  if (status == STATUS_OK && output) {
+    status =
+        err_set(err, STATUS_USAGE, "%s belongs to one run: `muster run` at the load that was found writes it", output);
   }
   bool has_one_rate = !workload_is_closed(workload) && workload->steps == 0 && workload->ramp_to_per_sec == 0;
   if (status == STATUS_OK && settings->vary == FIND_RATE && !has_one_rate) {

@@ -33,11 +33,13 @@ struct run_arguments {
   const char *output;                         /* JSON report file or folder; NULL: results/ */
   const char *json;                           /* "-" or a file; NULL: --output decides */
   const char *hlog;                           /* NULL: none */
-  const char *ui, *metrics;                   /* "[HOST:]PORT"; NULL: none */
-  const char *html;                           /* NULL: none */
-  uint32_t trials;                            /* 0: not given, one run */
-  struct slo_list slos;                       /* of every --slo */
-  struct observe_list observe;                /* of every --observe */
+  /* As hlog; jsonl may be "-". */
+  const char *hlog_series, *csv, *jsonl, *junit, *markdown;
+  const char *ui, *metrics;    /* "[HOST:]PORT"; NULL: none */
+  const char *html;            /* NULL: none */
+  uint32_t trials;             /* 0: not given, one run */
+  struct slo_list slos;        /* of every --slo */
+  struct observe_list observe; /* of every --observe */
   bool quiet;
   bool help;                    /* --help was there: nothing else was checked */
   uint64_t given[OPTION_WORDS]; /* option_is_marked: the option of the table was given */

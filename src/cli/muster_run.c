@@ -2,6 +2,7 @@
 
 #include "cli/muster_calibrate.h"
 #include "cli/muster_options.h"
+#include "cli/muster_outputs.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
 #include "cli/muster_trials.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 
 /* Files first, so that a broken standard output does not lose the report. */
-static int publish_report(const struct run_arguments *arguments, const struct report *report) {
+static int publish_report(const struct run_arguments *arguments, struct outputs *outputs, const struct report *report) {
   struct err err = {0};
   int code = report_exit_code(report);
   char path[PATH_MAX];
@@ -28,10 +29,10 @@ static int publish_report(const struct run_arguments *arguments, const struct re
     bool listed = saved && (!session_is_folder(place) || index_append(path, &entry, &err) == STATUS_OK);
     if (!listed) code = complain(&err);
   }
-  if (arguments->hlog && report_save_hlog(arguments->hlog, report, &err) != STATUS_OK) code = complain(&err);
-  if (arguments->html && report_save_html(arguments->html, report, &err) != STATUS_OK) code = complain(&err);
-  enum status status = session_prints_json(arguments) ? report_write_json(stdout, report, &err)
-                                                      : report_write_text(stdout, report, &err);
+  code = outputs_finish(outputs, report, code);
+  enum status status = outputs_take_stdout(arguments)   ? STATUS_OK
+                       : session_prints_json(arguments) ? report_write_json(stdout, report, &err)
+                                                        : report_write_text(stdout, report, &err);
   if (status != STATUS_OK) return complain(&err);
   code = finish_stdout(code);
   if (saved && !arguments->quiet) fprintf(stderr, "report: %s\n", path);
@@ -45,16 +46,21 @@ static enum status write_json(FILE *file, const void *content, struct err *err) 
 static int run(const struct run_arguments *arguments, struct session *session) {
   struct err err = {0};
   struct report report;
+  struct outputs outputs;
   session_catch_signals();
-  enum status status = session_open_web(arguments, &session->web, &err);
+  enum status status = outputs_open(&outputs, arguments, &err);
+  if (status != STATUS_OK) return complain(&err);
+  session->seconds = &outputs.seconds;
+  status = session_open_web(arguments, &session->web, &err);
   if (status == STATUS_OK) status = session_run(session, &arguments->workload, &report, &err);
   if (status != STATUS_OK) {
     int code = complain(&err);
+    outputs_drop(&outputs);
     session_close_web(session->web, NULL, NULL, NULL, &err);
     return code;
   }
   note_calibration(&report);
-  int code = publish_report(arguments, &report);
+  int code = publish_report(arguments, &outputs, &report);
   session_close_web(session->web, report.workload.name, write_json, &report, NULL);
   report_free(&report);
   return code;

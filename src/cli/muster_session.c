@@ -1,6 +1,7 @@
 #include "cli/muster_session.h"
 
 #include "base/clock.h"
+#include "cli/muster_outputs.h"
 #include "cli/muster_progress.h"
 #include "cli/muster_say.h"
 #include "load/run.h"
@@ -106,26 +107,16 @@ struct index_entry index_entry_of(const struct report *report) {
       .exit_code = report_exit_code(report)};
 }
 
-/* A file that cannot be written is found before the run, not after it. */
-static enum status check_new_file(const char *option, const char *path, struct err *err) {
+enum status session_check_new_file(const char *option, const char *path, struct err *err) {
   if (!path || session_is_folder(path)) return STATUS_OK;
   if (access(path, F_OK) != 0) return STATUS_OK;
   return err_set(
       err, STATUS_USAGE, "%s: %.300s exists already and is never overwritten: choose another name", option, path);
 }
 
-static enum status check_extra_file(const char *option, const char *path, struct err *err) {
-  if (path && session_is_folder(path)) {
-    return err_set(err, STATUS_USAGE, "%s %.200s is a folder: name a file in it", option, path);
-  }
-  return check_new_file(option, path, err);
-}
-
 enum status session_check_files(const struct run_arguments *arguments, struct err *err) {
-  enum status status = check_new_file(arguments->output ? "--output" : "--json", session_place(arguments), err);
-  if (status == STATUS_OK) status = check_extra_file("--hlog", arguments->hlog, err);
-  if (status == STATUS_OK) status = check_extra_file("--html", arguments->html, err);
-  return status;
+  enum status status = session_check_new_file(arguments->output ? "--output" : "--json", session_place(arguments), err);
+  return status == STATUS_OK ? outputs_check(arguments, err) : status;
 }
 
 /* "2026-12-01T10:20:30Z" as "20261201T102030Z", for file names. */
@@ -242,6 +233,7 @@ static enum status execute(const struct session *session, const struct workload 
       .watch = {.fd = display.web ? web_fd(display.web) : -1, .ready = serve},
       .context = &display,
   };
+  if (session->seconds) options.seconds = *session->seconds;
   enum status status = run_execute(&options, report, err);
   progress_clear(&display.progress);
   return status;

@@ -7,6 +7,7 @@
 #include "cli/muster_options.h"
 #include "cli/muster_web.h"
 #include "driver/driver.h"
+#include "load/run.h"
 #include "report/document.h"
 #include "report/index.h"
 #include "report/slo.h"
@@ -22,6 +23,7 @@ struct session {
   const struct observe_list *observe; /* NULL: what is observed anyway */
   const struct embedded *kept_server; /* without a target: use this one instead of a fresh one; NULL: a fresh one */
   const char *secret;                 /* of the target; NULL: from the environment */
+  const struct run_seconds *seconds;  /* who is told of each second; NULL: nobody */
   bool quiet;                         /* no progress */
   struct web *web;                    /* shows the run to others as well; NULL: nobody */
   bool is_one_of_many;                /* a step of a search, which tells of itself: progress on terminals only */
@@ -54,6 +56,8 @@ bool session_is_folder(const char *path);
 enum status session_folder(char out[PATH_MAX], const char *place, struct err *err);
 /* Finds before the run that a file cannot be written. */
 enum status session_check_files(const struct run_arguments *arguments, struct err *err);
+enum status session_check_new_file(const char *option, const char *path, struct err *err); /* path NULL: no file */
+bool session_is_folder(const char *path);
 
 /* The file name of a document: place itself, or <time>-<id>-<name>.json in it when it is a folder. */
 struct session_document {

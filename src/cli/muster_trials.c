@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "cli/muster_calibrate.h"
+#include "cli/muster_outputs.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
 #include "load/run.h"
@@ -57,11 +58,10 @@ static enum status check_contender(struct contender *out, struct err *err) {
       .observe = &arguments->observe,
       .quiet = arguments->quiet,
       .is_one_of_many = true};
-  const char *of_one_run = arguments->hlog      ? "--hlog"
-                           : arguments->html    ? "--html"
-                           : arguments->ui      ? "--ui"
-                           : arguments->metrics ? "--metrics"
-                                                : NULL;
+  const char *of_one_run = outputs_given(arguments);
+  if (!of_one_run) {
+    of_one_run = arguments->html ? "--html" : arguments->ui ? "--ui" : arguments->metrics ? "--metrics" : NULL;
+  }
   if (of_one_run) {
     return err_set(err, STATUS_USAGE,
         "%s belongs to one run: leave it out; `muster report` renders each trial's report", of_one_run);

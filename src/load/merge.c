@@ -7,43 +7,48 @@ static enum series_clock clock_of(int i) {
   return (enum series_clock)i;
 }
 
-void merge_second(const struct plan *plan, uint32_t second, struct histogram *scratch, struct report_second *out) {
+void merge_second(
+    const struct plan *plan, uint32_t second, struct histogram clock[SERIES_CLOCKS], struct report_second *out) {
   for (int i = 0; i < SERIES_CLOCKS; i++) {
-    histogram_reset(scratch);
+    struct histogram *h = &clock[i];
+    histogram_reset(h);
     for (uint32_t w = 0; w < plan->workers; w++)
-      series_take(plan->shared.series[w], second, clock_of(i), scratch);
-    if (scratch->count == 0) continue;
-    uint64_t count = scratch->count;
-    int64_t p50_ns = histogram_percentile(scratch, 50), p99_ns = histogram_percentile(scratch, 99);
-    int64_t max_ns = scratch->max_ns;
+      series_take(plan->shared.series[w], second, clock_of(i), h);
+    if (h->count == 0) continue;
+    uint64_t count = h->count;
+    int64_t p50_ns = histogram_percentile(h, 50), p99_ns = histogram_percentile(h, 99);
     if (i == SERIES_ACK) {
-      out->ack.count = count, out->ack.p50_ns = p50_ns, out->ack.p99_ns = p99_ns, out->ack.max_ns = max_ns;
+      out->ack.count = count, out->ack.p50_ns = p50_ns, out->ack.p99_ns = p99_ns, out->ack.max_ns = h->max_ns;
     } else if (i == SERIES_DELIVERY) {
       out->delivery.count = count, out->delivery.p50_ns = p50_ns;
-      out->delivery.p99_ns = p99_ns, out->delivery.max_ns = max_ns;
+      out->delivery.p99_ns = p99_ns, out->delivery.max_ns = h->max_ns;
     } else {
       out->schedule_lag.count = count, out->schedule_lag.p50_ns = p50_ns;
-      out->schedule_lag.p99_ns = p99_ns, out->schedule_lag.max_ns = max_ns;
+      out->schedule_lag.p99_ns = p99_ns, out->schedule_lag.max_ns = h->max_ns;
     }
   }
 }
 
-static void merge_rows(const struct plan *plan, struct report *report) {
+void merge_counts(const struct plan *plan, uint32_t from, uint32_t to, struct report_second *out) {
   for (uint32_t w = 0; w < plan->workers; w++) {
     const struct series *series = plan->shared.series[w];
-    /* An interrupted run has fewer seconds than rows; what was counted later belongs to its last one. */
-    for (uint32_t s = 0; s < series->seconds && report->seconds > 0; s++) {
+    for (uint32_t s = from; s < series->seconds && s < to; s++) {
       const uint64_t *row = series->rows[s];
-      struct report_second *out = &report->second[s < report->seconds ? s : report->seconds - 1];
-      out->scheduled += row[SERIES_SCHEDULED];
-      out->attempted += row[SERIES_ATTEMPTED];
-      out->acked += row[SERIES_ACKED];
-      out->rejected += row[SERIES_REJECTED];
-      out->delivered += row[SERIES_DELIVERED];
-      out->established += row[SERIES_ESTABLISHED];
-      out->dropped += row[SERIES_DROPPED];
+      out->scheduled += peek(&row[SERIES_SCHEDULED]);
+      out->attempted += peek(&row[SERIES_ATTEMPTED]);
+      out->acked += peek(&row[SERIES_ACKED]);
+      out->rejected += peek(&row[SERIES_REJECTED]);
+      out->delivered += peek(&row[SERIES_DELIVERED]);
+      out->established += peek(&row[SERIES_ESTABLISHED]);
+      out->dropped += peek(&row[SERIES_DROPPED]);
     }
   }
+}
+
+/* An interrupted run has fewer seconds than rows; what was counted later belongs to its last one. */
+static void merge_rows(const struct plan *plan, struct report *report) {
+  for (uint32_t s = 0; s < report->seconds; s++)
+    merge_counts(plan, s, s + 1 == report->seconds ? UINT32_MAX : s + 1, &report->second[s]);
 }
 
 static bool clock_is_used(const struct plan *plan, enum report_clock clock) {

@@ -60,7 +60,7 @@ struct run {
   struct report_second shown; /* the last whole second, for the display */
   double fan_out;             /* deliveries that a publish should bring, on average */
   uint32_t shown_second;
-  struct histogram scratch;
+  struct histogram clock[SERIES_CLOCKS]; /* of the second that was read last */
 };
 
 static int interrupted(const struct run *run) {
@@ -290,6 +290,21 @@ static void release_traffic(struct run *run) {
   set_stage(run, STAGE_TRAFFIC);
 }
 
+/* Hands a second on whose intervals were just read. */
+static void tell_second(struct run *run, uint32_t second, bool is_last) {
+  const struct run_seconds *seconds = &run->options->seconds;
+  if (!seconds->over) return;
+  const struct control *control = run->plan.shared.control;
+  struct report *report = run->report;
+  if (!report->measure_started_at[0]) {
+    uint64_t start_ns = control->start_ns[TRAFFIC_MEASURE];
+    rfc3339(start_ns, report->measure_started_at, sizeof(report->measure_started_at));
+  }
+  struct report_second figures = report->second[second];
+  merge_counts(&run->plan, second, is_last ? UINT32_MAX : second + 1, &figures);
+  seconds->over(seconds->context, report, second, &figures, run->clock);
+}
+
 /* Reads every second that is over for long enough, while the workers still hold it. */
 static void take_seconds(struct run *run, uint64_t now_ns) {
   uint64_t start_ns = run->plan.shared.control->start_ns[TRAFFIC_MEASURE];
@@ -298,8 +313,12 @@ static void take_seconds(struct run *run, uint64_t now_ns) {
   while (run->seconds_taken + 1 < report->seconds &&
          now_ns >= start_ns + (run->seconds_taken + 1) * NS_PER_SEC + SECOND_LATE_NS) {
     uint32_t second = run->seconds_taken++;
-    merge_second(&run->plan, second, &run->scratch, &report->second[second]);
+    merge_second(&run->plan, second, run->clock, &report->second[second]);
     run->shown = report->second[second];
+    uint64_t end_ns = run->plan.shared.control->end_ns[TRAFFIC_MEASURE];
+    if (start_ns + second * NS_PER_SEC < end_ns) {
+      tell_second(run, second, start_ns + (second + 1) * NS_PER_SEC >= end_ns);
+    }
   }
 }
 
@@ -456,7 +475,9 @@ static void note_traffic_times(struct run *run) {
     report->seconds = 0;
     return;
   }
-  rfc3339(start_ns, report->measure_started_at, sizeof(report->measure_started_at));
+  if (!report->measure_started_at[0]) {
+    rfc3339(start_ns, report->measure_started_at, sizeof(report->measure_started_at));
+  }
   rfc3339(end_ns, report->measure_ended_at, sizeof(report->measure_ended_at));
   uint32_t seen = (uint32_t)ceil(report->measure_s);
   if (seen < report->seconds) report->seconds = seen;
@@ -516,8 +537,10 @@ static void run_phases(struct run *run) {
   observer_stop(run->observer, clock_now_ns());
   teardown_phase(run);
   note_traffic_times(run);
-  for (uint32_t s = run->seconds_taken; s < run->report->seconds; s++)
-    merge_second(&run->plan, s, &run->scratch, &run->report->second[s]);
+  for (uint32_t s = run->seconds_taken; s < run->report->seconds; s++) {
+    merge_second(&run->plan, s, run->clock, &run->report->second[s]);
+    tell_second(run, s, s + 1 == run->report->seconds);
+  }
 }
 
 /* --- before and after --- */

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "driver/driver.h"
 #include "load/observe_spec.h"
+#include "measure/series.h"
 #include "report/document.h"
 
 #include <sys/types.h>
@@ -33,6 +34,14 @@ struct run_watch {
   void (*ready)(void *context);
 };
 
+/* What each second of the measure phase brought, told when a second more has passed, the last one when all is over. In
+ * a run that is cut short the last one may lack what came after it was told. Called by the control process. */
+struct run_seconds {
+  void (*over)(void *context, const struct report *report, uint32_t second, const struct report_second *figures,
+      const struct histogram clock[SERIES_CLOCKS]); /* may be NULL */
+  void *context;
+};
+
 struct run_options {
   const struct workload *workload;
   const struct driver *driver;
@@ -49,6 +58,7 @@ struct run_options {
   void (*progress)(void *context, const struct run_progress *progress); /* may be NULL */
   struct run_watch watch;                                               /* ready gets the context; must not block */
   void *context;
+  struct run_seconds seconds;
 };
 
 /* Checks a workload against itself, a driver and this machine (descriptors, memory, source ports) before anything is

@@ -110,7 +110,8 @@ void tally_merge(struct tally *into, const struct tally *from) {
     into->extra[i] += from->extra[i];
 }
 
-static enum status check_connections(const struct tally *tally, struct err *err) {
+enum status tally_check_connections(const struct tally *tally, bool has_acks, struct err *err) {
+  (void)has_acks;
   uint64_t failed = codes_total(&tally->connections.failed);
   uint64_t dropped = codes_total(&tally->connections.dropped);
   if (tally->connections.attempted != tally->connections.established + failed) {
@@ -128,7 +129,7 @@ static enum status check_connections(const struct tally *tally, struct err *err)
   return STATUS_OK;
 }
 
-static enum status check_publishes(const struct tally *tally, bool has_acks, struct err *err) {
+enum status tally_check_publishes(const struct tally *tally, bool has_acks, struct err *err) {
   uint64_t unsent = codes_total(&tally->publishes.unsent);
   uint64_t rejected = codes_total(&tally->publishes.rejected);
   uint64_t timed_out = codes_total(&tally->publishes.timed_out);
@@ -159,7 +160,7 @@ static enum status check_publishes(const struct tally *tally, bool has_acks, str
   return STATUS_OK;
 }
 
-static enum status check_deliveries(const struct tally *tally, bool has_acks, struct err *err) {
+enum status tally_check_deliveries(const struct tally *tally, bool has_acks, struct err *err) {
   if (tally->deliveries.expected != tally->deliveries.observed + tally->deliveries.lost) {
     return err_set(err, STATUS_PROTOCOL,
         "accounting identity broken (a bug in muster): deliveries expected %" PRIu64 " is not observed %" PRIu64
@@ -185,8 +186,8 @@ static enum status check_deliveries(const struct tally *tally, bool has_acks, st
 }
 
 enum status tally_check(const struct tally *tally, bool has_acks, struct err *err) {
-  enum status status = check_connections(tally, err);
-  if (status == STATUS_OK) status = check_publishes(tally, has_acks, err);
-  if (status == STATUS_OK) status = check_deliveries(tally, has_acks, err);
+  enum status status = tally_check_connections(tally, has_acks, err);
+  if (status == STATUS_OK) status = tally_check_publishes(tally, has_acks, err);
+  if (status == STATUS_OK) status = tally_check_deliveries(tally, has_acks, err);
   return status;
 }

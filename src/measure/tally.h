@@ -74,5 +74,9 @@ void tally_merge(struct tally *into, const struct tally *from);
  * timed_out must be 0. Checks too that no more was dropped, late or reordered than there was.
  * A broken one is a bug in muster: the error spells it with its numbers. */
 enum status tally_check(const struct tally *tally, bool has_acks, struct err *err);
+/* The same by groups. */
+enum status tally_check_connections(const struct tally *tally, bool has_acks, struct err *err);
+enum status tally_check_publishes(const struct tally *tally, bool has_acks, struct err *err);
+enum status tally_check_deliveries(const struct tally *tally, bool has_acks, struct err *err);
 
 #endif

@@ -255,6 +255,8 @@ int report_exit_code(const struct report *report);
 
 /* The workload in a paragraph, as the text report says it. */
 void report_write_workload(FILE *file, const struct workload *workload);
+/* What was measured for an evaluable objective, with its unit. */
+void report_format_measured(char out[40], const struct report_objective *objective);
 /* The whole report for a person, at most 100 columns. */
 enum status report_write_text(FILE *file, const struct report *report, struct err *err);
 /* As docs/report.schema.json says: keys in a fixed order, two-space indent, newline at the end. */

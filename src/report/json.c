@@ -7,8 +7,8 @@
 #include "report/json_series.h"
 #include "report/json_writer.h"
 #include "report/observed.h"
+#include "report/save.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -344,7 +344,7 @@ static void write_calibration(struct json_writer *w, const struct report *r) {
   json_close_object(w);
 }
 
-/* A histogram that cannot be written leaves null: its percentiles are there all the same. */
+/* A histogram that cannot be encoded leaves null: its percentiles are there all the same. */
 static void write_histogram(struct json_writer *w, const struct histogram *h) {
   char *text = NULL;
   struct err unused;
@@ -353,8 +353,8 @@ static void write_histogram(struct json_writer *w, const struct histogram *h) {
   free(text);
 }
 
-static void write_latency(
-    struct json_writer *w, const char *name, const struct report_latency *latency, const struct histogram *h) {
+/* Leaves the clock's object open. */
+static void write_latency(struct json_writer *w, const char *name, const struct report_latency *latency) {
   json_open_object(w, name);
   json_put_uint(w, "count", latency->count);
   json_put_uint(w, "overflow", latency->overflow);
@@ -369,15 +369,16 @@ static void write_latency(
     if (latency->few[i]) json_put_text(w, NULL, report_percentile_key((enum report_percentile)i));
   }
   json_close_array(w);
-  write_histogram(w, h);
-  json_close_object(w);
 }
 
-static void write_latencies(struct json_writer *w, const struct report *r) {
+static void write_latencies(struct json_writer *w, const struct report *r, bool with_histograms) {
   struct report_latency latency;
   json_open_object(w, "latency");
   for (enum report_clock i = 0; i < REPORT_CLOCKS; i++) {
-    if (report_latency(r, i, &latency)) write_latency(w, report_clock_name(i), &latency, r->clock[i]);
+    if (!report_latency(r, i, &latency)) continue;
+    write_latency(w, report_clock_name(i), &latency);
+    if (with_histograms) write_histogram(w, r->clock[i]);
+    json_close_object(w);
   }
   json_close_object(w);
 }
@@ -535,12 +536,6 @@ static void write_limitations(struct json_writer *w, const struct report *r) {
   json_close_array(w);
 }
 
-static enum status finish(FILE *file, struct err *err) {
-  errno = 0;
-  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "cannot write the report: %s", errno ? strerror(errno) : "the output is broken");
-}
-
 enum status report_write_json(FILE *file, const struct report *report, struct err *err) {
   struct json_writer writer = {.file = file};
   struct json_writer *w = &writer;
@@ -566,7 +561,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_rates(w, report);
   write_calibration(w, report);
   write_bytes(w, &report->measure);
-  write_latencies(w, report);
+  write_latencies(w, report, true);
   write_warmup(w, report);
   write_series(w, report);
   write_storm(w, report);
@@ -579,7 +574,23 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_limitations(w, report);
   json_close_object(w);
   fputc('\n', file);
-  return finish(file, err);
+  return save_flush(file, err);
+}
+
+void report_json_summary(struct json_writer *w, const struct report *report) {
+  json_put_uint(w, "schema_version", REPORT_SCHEMA_VERSION);
+  json_put_text(w, "run_id", report->run_id);
+  json_put_text(w, "started_at", report->started_at);
+  json_put_text(w, "name", report->workload.name);
+  write_verdict(w, report);
+  write_phases(w, report);
+  write_connections(w, report);
+  write_publishes(w, &report->measure, report);
+  write_deliveries(w, &report->measure);
+  json_put_double(w, "fan_out", report->fan_out);
+  write_rates(w, report);
+  write_bytes(w, &report->measure);
+  write_latencies(w, report, false);
 }
 
 void report_json_tool(struct json_writer *w) {

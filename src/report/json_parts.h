@@ -13,6 +13,9 @@ void report_json_workload(struct json_writer *w, const struct workload *workload
 void report_json_target(struct json_writer *w, const struct report_target *target);
 void report_json_environment(struct json_writer *w, const struct report_environment *environment);
 
+/* The figures of a run without its series, histograms and settings, as members of the open object. */
+void report_json_summary(struct json_writer *w, const struct report *report);
+
 /* The list "objectives", each with what was measured. */
 void report_json_objectives(struct json_writer *w, const struct report_objective *objectives, uint32_t count);
 

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-#define COUNT(name)                                                                                                    \
-  { #name, offsetof(struct report_second, name) }
+#define COUNT(name, column)                                                                                            \
+  { #name, column, offsetof(struct report_second, name) }
 const struct series_count series_counts[SERIES_COUNTS] = {
-    COUNT(scheduled),
-    COUNT(attempted),
-    COUNT(acked),
-    COUNT(rejected),
-    COUNT(delivered),
-    COUNT(established),
-    COUNT(dropped),
+    COUNT(scheduled, "publishes_scheduled"),
+    COUNT(attempted, "publishes_attempted"),
+    COUNT(acked, "publishes_acked"),
+    COUNT(rejected, "publishes_rejected"),
+    COUNT(delivered, "deliveries_first"),
+    COUNT(established, "connections_established"),
+    COUNT(dropped, "connections_dropped"),
 };
 
 #define LATENCY(name)                                                                                                  \

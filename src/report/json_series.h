@@ -9,7 +9,7 @@
 
 /* Offsets of uint64_t or int64_t. */
 struct series_count {
-  const char *key;
+  const char *key, *column; /* in JSON, in CSV */
   size_t offset;
 };
 struct series_latency {

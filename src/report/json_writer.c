@@ -1,4 +1,5 @@
 #include "report/json_writer.h"
+#include "report/characters.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,44 +12,30 @@ static void indent(struct json_writer *w) {
     fputs("  ", w->file);
 }
 
-/* The length of the UTF-8 sequence at text, or 0 when it is none (overlong forms and surrogates included). */
-static size_t utf8_len(const unsigned char *text) {
-  if (text[0] < 0x80) return 1;
-  size_t len = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-  if (text[0] < 0xc2 || text[0] > 0xf4) return 0;
-  for (size_t i = 1; i < len; i++) {
-    if ((text[i] & 0xc0) != 0x80) return 0;
-  }
-  if (text[0] == 0xe0 && text[1] < 0xa0) return 0;
-  if (text[0] == 0xed && text[1] > 0x9f) return 0;
-  if (text[0] == 0xf0 && text[1] < 0x90) return 0;
-  if (text[0] == 0xf4 && text[1] > 0x8f) return 0;
-  return len;
-}
-
 static void quote(FILE *file, const char *text) {
   fputc('"', file);
-  const unsigned char *at = (const unsigned char *)text;
-  while (*at) {
-    size_t len = utf8_len(at);
+  while (*text) {
+    size_t len = utf8_length(text);
+    unsigned char first = (unsigned char)*text;
     if (len == 0) {
-      fputs("\xef\xbf\xbd", file);
+      fputs(REPLACEMENT, file);
       len = 1;
-    } else if (*at == '"' || *at == '\\') {
-      fprintf(file, "\\%c", *at);
-    } else if (*at < 0x20 || *at == 0x7f) {
-      fprintf(file, "\\u%04x", *at);
+    } else if (first == '"' || first == '\\') {
+      fprintf(file, "\\%c", first);
+    } else if (first < 0x20 || first == 0x7f) {
+      fprintf(file, "\\u%04x", first);
     } else {
-      fwrite(at, 1, len, file);
+      fwrite(text, 1, len, file);
     }
-    at += len;
+    text += len;
   }
   fputc('"', file);
 }
 
 static void begin(struct json_writer *w, const char *key) {
-  if (w->has_items) fputs(w->flat ? ", " : ",", w->file);
-  if (w->depth && !w->flat) indent(w);
+  bool one_line = w->flat || w->compact;
+  if (w->has_items) fputs(one_line ? ", " : ",", w->file);
+  if (w->depth && !one_line) indent(w);
   w->has_items = true;
   if (!key) return;
   quote(w->file, key);
@@ -64,7 +51,7 @@ static void open_container(struct json_writer *w, const char *key, char bracket)
 
 static void close_container(struct json_writer *w, char bracket) {
   w->depth--;
-  if (w->has_items && !w->flat) indent(w);
+  if (w->has_items && !w->flat && !w->compact) indent(w);
   fputc(bracket, w->file);
   w->has_items = true;
   w->flat = false;

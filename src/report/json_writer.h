@@ -12,6 +12,7 @@ struct json_writer {
   unsigned depth;
   bool has_items; /* the open container has one already */
   bool flat;      /* the open container is an array on one line */
+  bool compact;   /* everything on one line */
 };
 
 /* key is NULL inside an array and for the root. */

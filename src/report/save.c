@@ -1,14 +1,13 @@
 /* Report files: new ones only, whole ones only. */
 #include "report/save.h"
-#include "measure/hlog.h"
 #include "report/document.h"
+#include "report/formats.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 static enum status make_parents(const char *path, struct err *err) {
@@ -25,7 +24,7 @@ static enum status make_parents(const char *path, struct err *err) {
   return STATUS_OK;
 }
 
-static enum status create(const char *path, FILE **out, struct err *err) {
+enum status save_open(const char *path, FILE **out, struct err *err) {
   if (path[0] == '\0') return err_set(err, STATUS_USAGE, "an empty path cannot name a report file");
   enum status status = make_parents(path, err);
   if (status != STATUS_OK) return status;
@@ -41,8 +40,7 @@ static enum status create(const char *path, FILE **out, struct err *err) {
   return err_set(err, STATUS_MEMORY, "cannot open %s: out of memory", path);
 }
 
-/* Closes the file; a file that could not be written whole is removed again. */
-static enum status close_file(const char *path, FILE *file, enum status status, struct err *err) {
+enum status save_close(const char *path, FILE *file, enum status status, struct err *err) {
   if (status == STATUS_OK && (fflush(file) != 0 || ferror(file))) {
     status = err_set(err, STATUS_IO, "cannot write: %s", strerror(errno));
   }
@@ -55,9 +53,15 @@ static enum status close_file(const char *path, FILE *file, enum status status, 
 enum status save_new_file(const char *path, enum status (*write)(FILE *file, const void *content, struct err *err),
     const void *content, struct err *err) {
   FILE *file = NULL;
-  enum status status = create(path, &file, err);
+  enum status status = save_open(path, &file, err);
   if (status != STATUS_OK) return status;
-  return close_file(path, file, write(file, content, err), err);
+  return save_close(path, file, write(file, content, err), err);
+}
+
+enum status save_flush(FILE *file, struct err *err) {
+  errno = 0;
+  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
+  return err_set(err, STATUS_IO, "cannot write the report: %s", errno ? strerror(errno) : "the output is broken");
 }
 
 static enum status write_json(FILE *file, const void *content, struct err *err) {
@@ -68,23 +72,8 @@ enum status report_save_json(const char *path, const struct report *report, stru
   return save_new_file(path, write_json, report, err);
 }
 
-static double unix_seconds(const char *rfc3339) {
-  struct tm tm = {0};
-  const char *rest = strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm);
-  return rest ? (double)timegm(&tm) : 0;
-}
-
 static enum status write_hlog(FILE *file, const void *content, struct err *err) {
-  const struct report *report = content;
-  char comment[96];
-  snprintf(comment, sizeof comment, "muster run %s", report->run_id);
-  enum status status = hlog_write_head(file, unix_seconds(report->measure_started_at), comment, err);
-  for (int i = 0; i < REPORT_CLOCKS && status == STATUS_OK; i++) {
-    if (!report->clock[i]) continue;
-    status =
-        hlog_write_interval(file, report_clock_name((enum report_clock)i), 0, report->measure_s, report->clock[i], err);
-  }
-  return status;
+  return report_write_hlog(file, content, err);
 }
 
 enum status report_save_hlog(const char *path, const struct report *report, struct err *err) {

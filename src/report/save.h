@@ -11,4 +11,11 @@
 enum status save_new_file(const char *path, enum status (*write)(FILE *file, const void *content, struct err *err),
     const void *content, struct err *err);
 
+/* The same for a file that grows while a run goes on: save_close with what came of it removes a failed one. */
+enum status save_open(const char *path, FILE **out, struct err *err);
+enum status save_close(const char *path, FILE *file, enum status status, struct err *err);
+
+/* Flushes; what could not be written is said as the report's fault, not the file's. */
+enum status save_flush(FILE *file, struct err *err);
+
 #endif

@@ -3,8 +3,8 @@
 #include "report/document.h"
 #include "report/layout.h"
 #include "report/observed.h"
+#include "report/save.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -395,7 +395,7 @@ static void write_limitations(FILE *file, const struct report *r) {
     page_text(file, i ? "" : "limitations", "- %s", r->limitations[i]);
 }
 
-static void format_measured(char out[40], const struct report_objective *objective) {
+void report_format_measured(char out[40], const struct report_objective *objective) {
   if (strcmp(objective->unit, "ns") == 0) {
     struct page_unit unit = page_unit_for((int64_t)objective->measured, (int64_t)objective->measured);
     char number[16];
@@ -414,7 +414,7 @@ static void write_objectives(FILE *file, const struct report *r) {
   for (uint32_t i = 0; i < r->objectives; i++) {
     const struct report_objective *objective = &r->objective[i];
     char measured[40] = "not measurable";
-    if (objective->evaluable) format_measured(measured, objective);
+    if (objective->evaluable) report_format_measured(measured, objective);
     page_text(file, i ? "" : "objectives", "%-10s %s (measured: %s)",
         !objective->evaluable ? "NOT JUDGED"
         : objective->held     ? "held"
@@ -458,7 +458,5 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   fputc('\n', file);
   write_objectives(file, report);
   write_verdict(file, report);
-  errno = 0;
-  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "cannot write the report: %s", errno ? strerror(errno) : "the output is broken");
+  return save_flush(file, err);
 }

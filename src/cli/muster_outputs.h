@@ -1,0 +1,33 @@
+/* What `muster run` writes beside its JSON report: logs and streams that grow while the run goes on, and other forms of
+ * the report once it is there (report/formats.h). */
+#ifndef MUSTER_CLI_MUSTER_OUTPUTS_H
+#define MUSTER_CLI_MUSTER_OUTPUTS_H
+
+#include "cli/muster_options.h"
+#include "load/run.h"
+
+#include <stdio.h>
+
+struct outputs {
+  const struct run_arguments *arguments;
+  FILE *jsonl, *hlog_series; /* NULL: not asked for */
+  enum status hlog_status;   /* of the first second that could not be written */
+  struct err hlog_err;
+  struct run_seconds seconds; /* for the run */
+};
+
+/* Finds before the run what cannot be written. */
+enum status outputs_check(const struct run_arguments *arguments, struct err *err);
+/* The name of an option that writes such a file and was given, or NULL: for commands that have no single run. */
+const char *outputs_given(const struct run_arguments *arguments);
+/* True when a stream goes to standard output, so that nothing else may. */
+bool outputs_take_stdout(const struct run_arguments *arguments);
+
+/* Begins the files that grow. *out must stay where it is until outputs_finish or outputs_drop. */
+enum status outputs_open(struct outputs *out, const struct run_arguments *arguments, struct err *err);
+/* Writes everything that was asked for; what fails is complained about. Returns code, or that of a failure. */
+int outputs_finish(struct outputs *outputs, const struct report *report, int code);
+/* There is no report: takes the begun files away. */
+void outputs_drop(struct outputs *outputs);
+
+#endif

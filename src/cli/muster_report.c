@@ -1,0 +1,213 @@
+#include "cli/muster_report.h"
+
+#include "cli/muster_options.h"
+#include "cli/muster_say.h"
+#include "cli/muster_session.h"
+#include "report/formats.h"
+#include "report/html.h"
+#include "report/read.h"
+#include "report/save.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum status write_as_it_is(FILE *file, const struct document *document, struct err *err) {
+  fwrite(document->text, 1, document->len, file);
+  return save_flush(file, err);
+}
+
+static enum status write_page(FILE *file, const struct document *document, struct err *err) {
+  char title[160];
+  snprintf(title, sizeof title, "muster: %.120s", document->name);
+  return html_write(file, title, document->text, err);
+}
+
+/* The forms: each of a run's report by report_formats, some of every other document too. */
+static const struct renderer {
+  const char *name, *extension, *help;
+  bool joins; /* several of them one after the other make sense */
+  enum status (*document)(FILE *file, const struct document *document, struct err *err); /* NULL: only runs */
+} renderers[] = {
+    {"text", "txt", "as `muster run` printed it", true, NULL},
+    {"json", "json", "of the current schema version; other documents as they are", false, write_as_it_is},
+    {"csv", "csv", "a row a second", false, NULL},
+    {"jsonl", "jsonl", "JSON lines: one a second, then the summary", true, NULL},
+    {"hlog", "hlog", "HdrHistogram log of every clock", false, NULL},
+    {"junit", "xml", "JUnit XML: verdict, objectives and accounting as tests", false, NULL},
+    {"markdown", "md", "a summary for a pull request", true, NULL},
+    {"html", "html", "one page for a browser, of any document", false, write_page},
+};
+#define RENDERERS (sizeof renderers / sizeof renderers[0])
+
+struct options {
+  const char *as, *output;
+  const struct renderer *renderer;
+  char **file; /* the front of argv is used again for them */
+  int files;
+  bool help;
+};
+
+static void print_help(void) {
+  puts("Usage: muster report FILE... [--as FORM] [--output PATH]\n\n"
+       "Shows saved JSON reports again; '-' reads standard input. Forms:\n");
+  for (size_t i = 0; i < RENDERERS; i++)
+    printf("  %-10s %s\n", renderers[i].name, renderers[i].help);
+  puts("\n  --as FORM      one of these [by the ending of --output, else text]\n"
+       "  --output PATH  into a new file, or a folder for several reports [standard output]\n\n"
+       "Searches, trials and comparisons have the forms json and html.\n"
+       "Exit codes: 0 shown (whatever the verdict is), 2 usage, or no report of muster, 3 not written.");
+}
+
+/* The value of an option at argv[*at], in the same word or the next one. */
+static enum status take_value(const char *name, int argc, char **argv, int *at, const char **out, struct err *err) {
+  const char *equals = strchr(argv[*at], '=');
+  *out = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
+  return *out ? STATUS_OK : err_set(err, STATUS_USAGE, "--%s needs a value", name);
+}
+
+static enum status parse(int argc, char **argv, struct options *out, struct err *err) {
+  out->file = argv;
+  enum status status = STATUS_OK;
+  for (int i = 0; i < argc && status == STATUS_OK; i++) {
+    const char *word = argv[i];
+    if (word[0] != '-' || word[1] == '\0') {
+      out->file[out->files++] = argv[i];
+      continue;
+    }
+    const char *name = word + (word[1] == '-' ? 2 : 1);
+    size_t len = strcspn(name, "=");
+    if (strcmp(name, "help") == 0 || strcmp(word, "-h") == 0) {
+      out->help = true;
+    } else if (len == 2 && memcmp(name, "as", 2) == 0) {
+      status = take_value("as", argc, argv, &i, &out->as, err);
+    } else if (len == 6 && memcmp(name, "output", 6) == 0) {
+      status = take_value("output", argc, argv, &i, &out->output, err);
+    } else {
+      status = err_set(err, STATUS_USAGE, "unknown option %.60s: `muster help report` lists them", word);
+    }
+  }
+  return status;
+}
+
+static const struct renderer *renderer_named(const char *name) {
+  for (size_t i = 0; i < RENDERERS; i++) {
+    if (strcmp(renderers[i].name, name) == 0) return &renderers[i];
+  }
+  return NULL;
+}
+
+static const struct renderer *renderer_of_ending(const char *path) {
+  const char *dot = path ? strrchr(path, '.') : NULL;
+  for (size_t i = 0; dot && i < RENDERERS; i++) {
+    if (strcmp(renderers[i].extension, dot + 1) == 0) return &renderers[i];
+  }
+  return &renderers[0];
+}
+
+static enum status choose_renderer(struct options *options, struct err *err) {
+  if (!options->as) {
+    options->renderer = renderer_of_ending(options->output);
+    return STATUS_OK;
+  }
+  options->renderer = renderer_named(options->as);
+  if (options->renderer) return STATUS_OK;
+  char list[160];
+  size_t len = 0;
+  for (size_t i = 0; i < RENDERERS; i++)
+    len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i ? "|" : "", renderers[i].name);
+  return err_set(err, STATUS_USAGE, "--as %.40s: give one of %s", options->as, list);
+}
+
+static enum status check(struct options *options, struct err *err) {
+  if (options->files == 0) {
+    return err_set(err, STATUS_USAGE, "name a JSON report: `muster report results/FILE.json --as html`");
+  }
+  enum status status = choose_renderer(options, err);
+  if (status != STATUS_OK || options->files == 1) return status;
+  bool to_folder = options->output && session_is_folder(options->output);
+  if (options->output && !to_folder) {
+    return err_set(err, STATUS_USAGE, "--output %.200s: several reports need a folder: write a / behind its name",
+        options->output);
+  }
+  if (to_folder || options->renderer->joins) return STATUS_OK;
+  return err_set(
+      err, STATUS_USAGE, "several reports do not make one %s: give --output FOLDER/", options->renderer->name);
+}
+
+struct rendering {
+  const struct renderer *renderer;
+  const struct document *document;
+};
+
+static enum status write_run(FILE *file, const struct rendering *rendering, struct err *err) {
+  struct report report;
+  enum status status = report_from_document(rendering->document, &report, err);
+  if (status != STATUS_OK) return status;
+  status = report_format_find(rendering->renderer->name)->write(file, &report, err);
+  report_free(&report);
+  return status;
+}
+
+static enum status render(FILE *file, const void *content, struct err *err) {
+  const struct rendering *rendering = content;
+  const struct document *document = rendering->document;
+  if (document->kind == DOCUMENT_RUN) return write_run(file, rendering, err);
+  if (rendering->renderer->document) return rendering->renderer->document(file, document, err);
+  return err_set(err, STATUS_USAGE, "%.200s: is a %s, which has the forms json and html: give --as html",
+      document->name, document_kind_name(document->kind));
+}
+
+/* "results/x.json" as html into "pages/" is "pages/x.html". */
+static void output_path(char out[PATH_MAX], const struct options *options, const char *file) {
+  if (!session_is_folder(options->output)) {
+    snprintf(out, PATH_MAX, "%s", options->output);
+    return;
+  }
+  const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
+  if (strcmp(file, "-") == 0) base = "report";
+  size_t len = strlen(base);
+  if (len > 5 && strcmp(base + len - 5, ".json") == 0) len -= 5;
+  bool has_slash = options->output[strlen(options->output) - 1] == '/';
+  snprintf(out, PATH_MAX, "%s%s%.*s.%s", options->output, has_slash ? "" : "/", (int)len, base,
+      options->renderer->extension);
+}
+
+static int show(const struct options *options, const char *file) {
+  struct err err = {0};
+  struct document document;
+  enum status status = document_read(file, &document, &err);
+  struct rendering rendering = {options->renderer, &document};
+  char path[PATH_MAX];
+  if (status == STATUS_OK && options->output) {
+    output_path(path, options, file);
+    status = session_check_new_file("--output", path, &err);
+    if (status == STATUS_OK) status = save_new_file(path, render, &rendering, &err);
+  } else if (status == STATUS_OK) {
+    status = render(stdout, &rendering, &err);
+  }
+  document_free(&document);
+  if (status != STATUS_OK) return complain(&err);
+  return EXIT_VALID;
+}
+
+static int show_all(const struct options *options) {
+  int code = EXIT_VALID;
+  for (int i = 0; i < options->files; i++) {
+    if (i && !options->output && strcmp(options->renderer->name, "jsonl") != 0) putchar('\n');
+    int one = show(options, options->file[i]);
+    if (one != EXIT_VALID) code = one;
+  }
+  return finish_stdout(code);
+}
+
+int command_report(int argc, char **argv) {
+  struct err err = {0};
+  struct options options = {0};
+  if (parse(argc, argv, &options, &err) != STATUS_OK) return complain(&err);
+  if (options.help) {
+    print_help();
+    return finish_stdout(EXIT_VALID);
+  }
+  return check(&options, &err) == STATUS_OK ? show_all(&options) : complain(&err);
+}

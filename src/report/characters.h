@@ -1,0 +1,12 @@
+/* UTF-8 in texts that came from elsewhere. */
+#ifndef MUSTER_REPORT_CHARACTERS_H
+#define MUSTER_REPORT_CHARACTERS_H
+
+#include <stddef.h>
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, written for bytes that are no UTF-8 */
+
+/* The length of the sequence at text, or 0 when it is none (overlong forms and surrogates included). */
+size_t utf8_length(const char *text);
+
+#endif
