@@ -50,12 +50,13 @@ struct options {
 
 static void print_help(void) {
   puts("Usage: muster report FILE... [--as FORM] [--output PATH]\n\n"
-       "Shows saved JSON reports again; '-' reads standard input. Forms:\n");
+       "Shows saved JSON reports again; '-' reads standard input. Searches, trials and comparisons have the forms\n"
+       "json and html.\n\nForms:");
   for (size_t i = 0; i < RENDERERS; i++)
     printf("  %-10s %s\n", renderers[i].name, renderers[i].help);
-  puts("\n  --as FORM      one of these [by the ending of --output, else text]\n"
-       "  --output PATH  into a new file, or a folder for several reports [standard output]\n\n"
-       "Searches, trials and comparisons have the forms json and html.\n"
+  puts("\nOptions:\n"
+       "  --as FORM                    one of these [by the ending of --output, else text]\n"
+       "  --output PATH                a new file, or a folder for several reports [standard output]\n\n"
        "Exit codes: 0 shown (whatever the verdict is), 2 usage, or no report of muster, 3 not written.");
 }
 

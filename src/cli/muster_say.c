@@ -29,7 +29,7 @@ int complain(const struct err *err) {
 }
 
 int finish_stdout(int code) {
-  errno = 0;
+  if (!ferror(stdout)) errno = 0; /* else it is likely that of the write that failed */
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;
   fprintf(stderr, "muster: cannot write to standard output: %s\n", errno ? strerror(errno) : "it is broken");
   return EXIT_INVALID;

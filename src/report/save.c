@@ -59,7 +59,7 @@ enum status save_new_file(const char *path, enum status (*write)(FILE *file, con
 }
 
 enum status save_flush(FILE *file, struct err *err) {
-  errno = 0;
+  if (!ferror(file)) errno = 0; /* else it is likely that of the write that failed */
   if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
   return err_set(err, STATUS_IO, "cannot write the report: %s", errno ? strerror(errno) : "the output is broken");
 }

@@ -27,6 +27,10 @@ awk '/:$/ { n = 0 } { if (++n > 25) exit 1 }' "$scratch/out" || fail "muster hel
 ok help run phases
 says '--delivery-grace TIME'
 if grep -q -- '--payload-bytes' "$scratch/out"; then fail 'one group is one group'; fi
+ok report --help
+says '^Usage: muster report FILE'
+ok help report
+says '  markdown +a summary'
 ok version
 says '^muster [0-9]+\.[0-9]+\.[0-9]+ \(commit '
 ok --version
