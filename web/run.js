@@ -294,7 +294,11 @@ function ratesOverTime(r, x) {
 
 // How an observed column reads: its name carries its unit.
 const BYTE_STEPS = Array.from({ length: 50 }, (_, i) => 2 ** i);
-const PLAIN_NAMES = { rss: 'resident memory', cpu: 'CPU' };
+const PLAIN_NAMES = {
+  cpu: 'CPU', rss: 'resident memory', anonymous: 'anonymous memory', voluntary_switches: 'voluntary context switches',
+  involuntary_switches: 'involuntary context switches', namespace_received: 'received in its network namespace',
+  namespace_sent: 'sent in its network namespace', throttled: 'CPU throttled',
+};
 const plainName = (name) => PLAIN_NAMES[name] ?? words(name);
 
 function columnFormat(name) {
@@ -311,22 +315,30 @@ function columnFormat(name) {
   return { title: plainName(name), format: formatNumber, tick: formatCountTick };
 }
 
-const HUE_OF_ROLE = { server: 'blue', generator: 'orange' };
-const OTHER_HUES = ['green', 'purple', 'brown', 'grey'];
+const sourceName = (source) => source.label || (source.role === 'other' ? source.source : `${source.role}, ${source.source}`);
 
-const sourceName = (source) => {
-  const name = source.label || source.source;
-  return source.role && source.role !== 'other' && !name.includes(source.role) ? `${source.role} (${name})` : name;
-};
+// The first server is blue and the first generator orange on every chart; what comes behind takes what is left.
+const LOOKS_OF_ROLE = { server: ['blue', 'solid'], generator: ['orange', 'dashed'] };
+const FURTHER_LOOKS = [['grey', 'dotted'], ['green', 'solid'], ['purple', 'dashed'], ['brown', 'solid'], ['green', 'dotted']];
 
-function observedChart(x, column, sources) {
+function looksOf(sources) {
+  const taken = new Set();
+  let next = 0;
+  return new Map(sources.map((source) => {
+    const own = LOOKS_OF_ROLE[source.role];
+    if (!own || taken.has(source.role)) return [source, FURTHER_LOOKS[next++ % FURTHER_LOOKS.length]];
+    taken.add(source.role);
+    return [source, own];
+  }));
+}
+
+function observedChart(x, column, sources, looks) {
   const lines = sources.map((source) => {
     const at = source.columns.indexOf(column) + 1;
     return { source, points: new Map(source.rows.map((row) => [row[0], row[at]])) };
   });
   const times = [...new Set(lines.flatMap(({ points }) => [...points.keys()]))].sort((a, b) => a - b);
   const { title, format, tick, incrs } = columnFormat(column);
-  let other = 0;
   return chart({
     id: `observed-${column.replace(/\W+/g, '-')}`,
     title: title[0].toUpperCase() + title.slice(1),
@@ -337,18 +349,22 @@ function observedChart(x, column, sources) {
     series: lines.map(({ source, points }) => ({
       label: sourceName(source),
       values: times.map((t) => points.get(t) ?? null),
-      hue: HUE_OF_ROLE[source.role] ?? OTHER_HUES[other++ % OTHER_HUES.length],
-      dash: source.role === 'generator' ? 'dashed' : 'solid',
+      hue: looks.get(source)[0],
+      dash: looks.get(source)[1],
       spanGaps: true,
     })),
   });
 }
 
+// The charts that every reader wants, and those for who looks further.
 function observedCharts(r, x) {
   const sources = (r.observed ?? []).filter((source) => source.rows?.length && source.columns?.length);
   const columns = [...new Set(sources.flatMap((source) => source.columns))];
-  columns.sort((a, b) => (b === 'cpu_cores') - (a === 'cpu_cores'));
-  return columns.map((column) => observedChart(x, column, sources.filter((source) => source.columns.includes(column))));
+  const looks = looksOf(sources);
+  const charts = (names) => names.map((column) =>
+    observedChart(x, column, sources.filter((source) => source.columns.includes(column)), looks));
+  const first = ['cpu_cores', 'rss_bytes'].filter((column) => columns.includes(column));
+  return [charts(first), charts(columns.filter((column) => !first.includes(column))).filter(Boolean)];
 }
 
 function observedNotes(r) {
@@ -366,12 +382,14 @@ function timeSection(r) {
   if (!r.series?.rows) return null;
   const x = timeAxis(r);
   const [publishes, deliveries, connections] = ratesOverTime(r, x);
-  const [cpu, ...more] = observedCharts(r, x);
+  const [first, more] = observedCharts(r, x);
   const latencies = r.workload.topology === 'hold' ? [] : [latencyOverTime(r, x, 'ack'), latencyOverTime(r, x, 'delivery')];
   return section('time', 'Over time',
     chartGrid(latencies),
     r.workload.topology !== 'hold' && chartGrid(publishes, deliveries),
-    chartGrid(connections, cpu, more),
+    chartGrid(first, connections),
+    more.length > 0 && el('details', { class: 'fold' },
+      el('summary', {}, `More about the observed processes: ${formatCount(more.length)} charts`), chartGrid(more)),
     observedNotes(r));
 }
 

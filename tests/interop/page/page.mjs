@@ -1,7 +1,7 @@
 // The HTML report in a real browser: page.mjs MUSTER REPORT_TOOL. Skips itself (77) where there is no Chromium.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
@@ -52,7 +52,19 @@ function pageWith(html, document) {
 }
 
 const browser = await chromium.launch({ executablePath: program, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
-const shot = async (page) => page.evaluate(() => [...document.querySelectorAll('canvas')].map((canvas) => canvas.toDataURL()));
+// Folded charts are not printed.
+const shot = async (page) => page.evaluate(() =>
+  [...document.querySelectorAll('canvas')].filter((canvas) => !canvas.closest('details')).map((canvas) => canvas.toDataURL()));
+
+// The charts once every one of them looks different from before.
+async function redrawn(page, before, what) {
+  for (let i = 0; i < 100; i++) {
+    const now = await shot(page);
+    if (now.every((picture, chart) => picture !== before[chart])) return now;
+    await page.waitForTimeout(50);
+  }
+  throw new Error(`not every chart has been drawn again for ${what}`);
+}
 
 // Opens a file and holds everything that it must not do against it.
 async function open(file, { width = 1280, colorScheme = 'light', ready = 'yes' } = {}) {
@@ -173,16 +185,12 @@ async function checkColours(file) {
   const light = await shot(page);
   assert.ok(light.length >= 3);
   await page.emulateMedia({ colorScheme: 'dark' });
-  await page.waitForTimeout(100);
-  const dark = await shot(page);
-  dark.forEach((picture, i) => assert.notEqual(picture, light[i], `chart ${i} has the same colours in light and dark`));
+  const dark = await redrawn(page, light, 'the dark');
   await checkAccess(page, 'the dark page');
   await page.emulateMedia({ colorScheme: 'dark', media: 'print' });
-  await page.waitForTimeout(100);
+  await redrawn(page, dark, 'paper');
   assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
   assert.equal(await page.isVisible('#contents'), false);
-  const paper = await shot(page);
-  paper.forEach((picture, i) => assert.notEqual(picture, dark[i], `chart ${i} would be printed in dark colours`));
   await page.emulateMedia({ media: 'screen' });
   assert.ok((await page.pdf({ format: 'A4' })).length > 20000);
   await page.check();
@@ -268,6 +276,23 @@ function compared(html) {
   return { document, file: pageWith(html, document) };
 }
 
+async function checkTrials(html) {
+  const folder = inScratch('trials/');
+  const result = spawnSync(muster, ['run', 'private', '--clients', '5', '--rate', '100', '--duration', '500ms', '--warmup', '0s',
+    '--trials', '2', '--output', folder, '--quiet'], { encoding: 'utf8' });
+  assert.ok([0, 3].includes(result.status), result.stderr);
+  const summary = readdirSync(folder).find((name) => name.endsWith('-summary.json'));
+  const document = JSON.parse(readFileSync(join(folder, summary), 'utf8'));
+  const file = pageWith(html, document);
+  const page = await open(file);
+  const shown = await checkFigures(page, document);
+  document.metrics.forEach((metric, i) => ['median', 'min', 'max', 'count'].forEach((key) => assert.ok(shown.has(`metrics.${i}.${key}`))));
+  document.trials.forEach((trial, i) => assert.ok(shown.has(`trials.${i}.exit_code`)));
+  await checkAccess(page, 'trials');
+  await page.check();
+  await checkNarrow(file, 'trials');
+}
+
 async function checkKinds(html, report) {
   const { document, file } = compared(html);
   const page = await open(file);
@@ -318,6 +343,7 @@ await checkColours(runFile);
 await checkKeyboard(runFile);
 await checkHostile(html, report);
 await checkKinds(html, report);
+await checkTrials(html);
 
 const find = runMuster(['find', 'private', '--clients', '10', '--duration', '1s', '--warmup', '100ms', '--from', '500', '--to', '1000', '--slo', 'delivery.p50<1s,lost=0',
   '--html', inScratch('find.html')], 'find');
@@ -330,4 +356,4 @@ await answer.check();
 await checkNarrow(inScratch('find.html'), 'a search');
 
 await browser.close();
-console.log('page: run, search, comparison, old, unknown, broken and hostile documents');
+console.log('page: run, search, trials, comparison, old, unknown, broken and hostile documents');
