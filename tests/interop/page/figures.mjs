@@ -19,7 +19,10 @@ export const valueAt = (document, path) => {
 };
 
 function ratioOf(text) {
-  if (text.startsWith('×')) return { value: Number(text.slice(1).replaceAll(',', '')), step: text.length > 4 ? 1 : 0.1 };
+  if (text.startsWith('×')) {
+    const value = Number(text.slice(1).replaceAll(',', ''));
+    return { value, step: value / 100 }; // three digits
+  }
   const [, sign, number] = text.match(/^([+−±])([\d.,]+) %$/) ?? [];
   if (number === undefined) return null;
   const decimals = (number.split('.')[1] ?? '').length;
