@@ -32,7 +32,12 @@ struct message {
 };
 _Static_assert(sizeof(struct message) <= 4096, "a message must fit a pipe in one piece");
 
-static volatile sig_atomic_t asked_to_stop;
+static volatile sig_atomic_t asked_to_stop, asked_to_drop;
+
+static void on_drop(int signal_number) {
+  (void)signal_number;
+  asked_to_drop = 1;
+}
 
 static void on_terminate(int signal_number) {
   (void)signal_number;
@@ -87,6 +92,8 @@ static void raise_descriptors(void) {
 static void become_child(pid_t parent) {
   struct sigaction action = {.sa_handler = on_terminate};
   sigaction(SIGTERM, &action, NULL);
+  struct sigaction drop = {.sa_handler = on_drop};
+  sigaction(SIGUSR1, &drop, NULL);
   signal(SIGINT, SIG_IGN); /* a terminal's Ctrl-C is the parent's to handle */
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) asked_to_stop = 1;
@@ -98,6 +105,8 @@ static enum status watch(struct server *server, int control_fd, struct err *err)
   struct pollfd control = {.fd = control_fd, .events = POLLIN};
   while (!asked_to_stop) {
     if (poll(&control, 1, WATCH_INTERVAL_MS) > 0) return STATUS_OK;
+    if (asked_to_drop) server_drop_sessions(server);
+    asked_to_drop = 0;
     if (server_failed(server, err)) return err->status;
   }
   return STATUS_OK;

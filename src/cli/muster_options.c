@@ -197,6 +197,8 @@ static const struct option options[] = {
         AT(workload.local_addresses), 0, 0, KIND_TEXT, GROUP_LIMITS},
     {"storm-at", "TIME", "storm: when all lose their connection [a third of --duration]", AT(workload.storm_at_ns), 1,
         4 * HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
+    {"storm-by", "client|server", "storm: who ends the connections [client]", AT(storm_by), 0, 0, KIND_CHOICE,
+        GROUP_ARRIVALS},
     {"backoff", "TIME", "storm: wait before the first return, doubled by each [100ms]", AT(workload.backoff_first_ns),
         1, HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
     {"backoff-max", "TIME", "storm: wait no longer than this [5s]", AT(workload.backoff_max_ns), 1, HOUR_NS,

@@ -29,6 +29,7 @@ struct run_arguments {
   uint32_t backoff_jitter_percent;
   const char *kind;                           /* of a scenario: the workload that it is; NULL: private */
   const char *arrivals, *rate_limits, *steps; /* as chosen; workload holds them decoded */
+  const char *storm_by;                       /* "client" or "server"; NULL: client */
   const char *server_type;                    /* websocket-bench's name of a driver; NULL: not given */
   const char *output;                         /* JSON report file or folder; NULL: results/ */
   const char *json;                           /* "-" or a file; NULL: --output decides */

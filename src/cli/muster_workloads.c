@@ -37,6 +37,7 @@ static const struct {
     {"shared-groups", USE_GROUPS, "groups runs"},
     {"receivers-online", USE_ONLINE, "star and group runs"},
     {"storm-at", USE_STORM, "storm runs"},
+    {"storm-by", USE_STORM, "storm runs"},
     {"backoff", USE_STORM, "storm runs"},
     {"backoff-max", USE_STORM, "storm runs"},
     {"backoff-jitter", USE_STORM, "storm runs"},
@@ -304,6 +305,7 @@ static enum status shape_hold(struct run_arguments *a, struct err *err) {
 static void shape_storm(struct run_arguments *a) {
   struct workload *l = &a->workload;
   l->storm = true;
+  l->storm_by_server = a->storm_by && strcmp(a->storm_by, "server") == 0;
   if (!given(a, "storm-at")) l->storm_at_ns = l->duration_ns / 3;
   if (!given(a, "delivery-grace")) l->grace_ns = 30 * NS_PER_SEC;
   l->backoff_jitter = a->backoff_jitter_percent / 100.0;

@@ -280,7 +280,9 @@ static void print_ready(const struct server_config *config) {
 static int wait_for_end(struct server *server, const sigset_t *signals) {
   const struct timespec period = {.tv_nsec = 200000000};
   for (;;) {
-    if (sigtimedwait(signals, NULL, &period) > 0) return EXIT_SUCCESS;
+    int number = sigtimedwait(signals, NULL, &period);
+    if (number == SIGUSR1) server_drop_sessions(server);
+    if (number > 0 && number != SIGUSR1) return EXIT_SUCCESS;
     struct err err = {0};
     if (!server_failed(server, &err)) continue;
     fprintf(stderr, "musterd: %s\n", err.text);
@@ -294,6 +296,7 @@ static int serve(struct server_config *config) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGUSR1);
   pthread_sigmask(SIG_BLOCK, &signals, NULL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a write error, which is reported */

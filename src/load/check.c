@@ -115,6 +115,9 @@ static enum status check_streams(const struct workload *w, struct err *err) {
 static enum status check_storm(const struct workload *w, struct err *err) {
   if (!w->storm) return STATUS_OK;
   if (w->topology == TOPOLOGY_HOLD) return usage(err, "a storm needs publishes: it asks what was missed");
+  if (w->storm_by_server && w->target) {
+    return usage(err, "--storm-by server asks the embedded musterd to end the connections: leave --target out");
+  }
   if (w->storm_at_ns >= w->duration_ns) return usage(err, "--storm-at must lie within --duration");
   if (w->backoff_first_ns == 0 || w->backoff_first_ns > w->backoff_max_ns) {
     return usage(err, "--backoff must be above 0 and not above --backoff-max");

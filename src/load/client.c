@@ -378,7 +378,19 @@ static bool returns(const struct load_client *client) {
   return worker->plan->workload->storm && worker->ledgers_started;
 }
 
+/* What the server ends after it was asked to is the storm, once for each client, and no drop. */
+static bool is_storm(const struct load_client *client) {
+  const struct worker *worker = client->worker;
+  const struct workload *workload = worker->plan->workload;
+  bool awaits = workload->storm_by_server && worker->ledgers_started && client->lost_ns == 0;
+  return awaits && clock_now_ns() >= worker->control->start_ns[TRAFFIC_MEASURE] + workload->storm_at_ns;
+}
+
 static void end(struct load_client *client, int32_t code) {
+  if (client->base.state == CLIENT_ESTABLISHED && is_storm(client)) {
+    client_lose(client);
+    return;
+  }
   uint8_t state = client->base.state;
   client->base.state = CLIENT_OVER;
   if (state == CLIENT_CONNECTING) {

@@ -53,6 +53,7 @@ struct run {
   bool *died;
   struct pollfd *poll;
   struct observer *observer;
+  bool stormed;
   bool broken; /* a worker died: the run ends early */
   enum run_phase phase;
   uint64_t phase_started_ns, phase_length_ns, progress_ns;
@@ -354,6 +355,15 @@ static void end_loops(struct run *run) {
   }
 }
 
+/* The server's part of a storm; the workers take it from there. */
+static void storm_if_due(struct run *run) {
+  const struct workload *workload = &run->workload;
+  uint64_t due_ns = run->plan.shared.control->start_ns[TRAFFIC_MEASURE] + workload->storm_at_ns;
+  if (!workload->storm_by_server || run->stormed || clock_now_ns() < due_ns) return;
+  run->stormed = true;
+  if (run->options->server_pid > 0) kill(run->options->server_pid, SIGUSR1);
+}
+
 /* Lets a phase run to its end, or cuts it short; the end moves to now, and what comes after it does not start. */
 static void traffic_phase(struct run *run, enum traffic_phase phase) {
   struct control *control = run->plan.shared.control;
@@ -362,6 +372,7 @@ static void traffic_phase(struct run *run, enum traffic_phase phase) {
   while (goes_on(run) && clock_now_ns() < control->end_ns[phase]) {
     control_turn(run);
     take_seconds(run, clock_now_ns());
+    if (phase == TRAFFIC_MEASURE) storm_if_due(run);
     if (phase == TRAFFIC_MEASURE && run->plan.closed) end_loops(run);
   }
   if (goes_on(run)) return;
@@ -632,6 +643,9 @@ static void fill_limitations(struct run *run) {
   if (report->ended_by == ENDED_BY_CAPACITY) {
     add_limitation(report, "The measure phase ended when a sender had used up the room of the accounting: give a "
                            "higher --max-rate for a longer one.");
+  }
+  if (run->workload.storm_by_server) {
+    add_limitation(report, "The storm came from the server, which ended every connection at once (SIGUSR1).");
   }
   if (run->workload.backlog && !report->target.embedded) {
     add_limitation(report, "How much this server keeps for users who are offline, and for how long, is not known to "

@@ -244,7 +244,7 @@ static void charge_bytes(struct worker *worker, struct window *window, enum traf
 /* Every client loses its connection, as when a gateway or a network dies. */
 static void storm_if_due(struct worker *worker, struct window *window, uint64_t now_ns) {
   const struct workload *workload = worker->plan->workload;
-  if (!workload->storm || window->stormed) return;
+  if (!workload->storm || workload->storm_by_server || window->stormed) return;
   if (now_ns < worker->control->start_ns[TRAFFIC_MEASURE] + workload->storm_at_ns) return;
   window->stormed = true;
   for (uint32_t i = 0; i < worker->count; i++)

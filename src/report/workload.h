@@ -69,6 +69,7 @@ struct workload {
   uint64_t keep_alive_ns;       /* between two keep-alives of a client; 0: as the driver does by itself */
   const char *local_addresses;  /* to connect from, as given; NULL: chosen */
   bool storm;                   /* every client loses its connection storm_at_ns into the measure phase */
+  bool storm_by_server;         /* the server ends the connections, and not the clients */
   uint64_t storm_at_ns;
   /* A lost client waits backoff_first_ns before it connects again, twice as long after each failure, backoff_max_ns at
    * most; a random part of it, up to backoff_jitter (0..1), is left out. */

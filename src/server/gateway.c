@@ -117,6 +117,7 @@ static void control_ready(struct watch *watch, uint32_t events) {
   struct gateway *gateway = (struct gateway *)((char *)watch - offsetof(struct gateway, control_watch));
   uint64_t count;
   if (read(watch->fd, &count, sizeof count) < 0) return;
+  if (atomic_exchange(&gateway->drops, false)) for_each_session(gateway, close_now);
   int phase = atomic_load(&gateway->phase);
   if (phase >= GATEWAY_DRAINING && gateway->reached < GATEWAY_DRAINING) drain(gateway);
   if (phase == GATEWAY_FLUSHING) gateway->flush_until_ns = clock_now_ns() + FLUSH_LIMIT_NS;
@@ -140,12 +141,21 @@ static void flush(struct gateway *gateway) {
   loop_turn(gateway->loop, 0);
 }
 
-void gateway_enter(struct gateway *gateway, enum gateway_phase phase) {
-  atomic_store(&gateway->phase, phase);
-  if (!gateway->started) return;
+static void wake(struct gateway *gateway) {
   uint64_t one = 1;
+  if (!gateway->started) return;
   while (write(gateway->control_fd, &one, sizeof one) < 0 && errno == EINTR)
     ;
+}
+
+void gateway_enter(struct gateway *gateway, enum gateway_phase phase) {
+  atomic_store(&gateway->phase, phase);
+  wake(gateway);
+}
+
+void gateway_drop_sessions(struct gateway *gateway) {
+  atomic_store(&gateway->drops, true);
+  wake(gateway);
 }
 
 void gateway_wait(struct gateway *gateway, enum gateway_phase phase) {

@@ -47,6 +47,7 @@ struct gateway {
   sem_t opened;             /* posted once by the thread: status and err tell how its opening went */
   enum status status;
   struct err err;
+  atomic_bool drops;  /* asked for: every session ends */
   atomic_int phase;   /* asked for */
   atomic_int reached; /* acted upon */
   uint64_t flush_until_ns;
@@ -67,6 +68,9 @@ void gateway_close(struct gateway *gateway);
 /* Asks for a phase; gateway_wait returns once the gateway has acted upon it (the thread has ended for FLUSHING). */
 void gateway_enter(struct gateway *gateway, enum gateway_phase phase);
 void gateway_wait(struct gateway *gateway, enum gateway_phase phase);
+
+/* Asks for the end of every session; the gateway goes on. */
+void gateway_drop_sessions(struct gateway *gateway);
 
 /* Gives back everything; the thread must have ended or never have run. */
 void gateway_free(struct gateway *gateway);

@@ -196,6 +196,11 @@ void server_stop(struct server *server) {
   free(server);
 }
 
+void server_drop_sessions(struct server *server) {
+  for (uint32_t i = 0; i < server->ready_gateways; i++)
+    gateway_drop_sessions(&server->gateways[i]);
+}
+
 bool server_failed(struct server *server, struct err *err) {
   return core_failed(server->core, err);
 }

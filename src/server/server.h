@@ -57,6 +57,9 @@ enum status server_start(struct server **out, struct server_config *config, stru
 /* Stops accepting, answers what was received, commits, closes every connection and the store. Nothing acked is lost. */
 void server_stop(struct server *server);
 
+/* Ends every JuggleIM connection at once, as when a machine dies; who comes back is welcome. */
+void server_drop_sessions(struct server *server);
+
 /* Set once the server cannot go on (the store failed): the caller should stop and exit; err says why. */
 bool server_failed(struct server *server, struct err *err);
 

@@ -69,6 +69,19 @@ const foreign = await run('hold', ['--clients', '30', '--local-addr', '192.0.2.1
 assert.equal(foreign.code, 2, foreign.err);
 assert.match(foreign.err, /192\.0\.2\.1/);
 
+// A storm from the server's side: the same, but for whose end it was.
+const ended = show('storm by the server', await run('storm', [
+  '--clients', '60', '--rate', '300', '--warmup', '500ms', '--duration', '3s', '--storm-at', '1s', '--storm-by', 'server',
+]));
+assert.ok(onlyTheMachine(ended), JSON.stringify(ended.verdict));
+assert.deepEqual([ended.storm.lost, ended.storm.returned], [60, 60]);
+assert.equal(ended.connections.dropped, 0);
+assert.equal(ended.deliveries.lost, 0);
+assert.ok(ended.limitations.some((sentence) => sentence.includes('SIGUSR1')));
+const elsewhere = await run('storm', ['--storm-by', 'server', '--target', 'ws://127.0.0.1:1']);
+assert.equal(elsewhere.code, 2);
+assert.match(elsewhere.err, /--storm-by server .* leave --target out/);
+
 // A storm: everybody is back, and nothing that was sent meanwhile is lost to those who were away.
 const storm = show('storm', await run('storm', [
   '--clients', '100', '--rate', '1000', '--warmup', '1s', '--duration', '6s', '--storm-at', '2s', '--backoff', '500ms',
