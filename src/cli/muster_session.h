@@ -57,7 +57,6 @@ enum status session_folder(char out[PATH_MAX], const char *place, struct err *er
 /* Finds before the run that a file cannot be written. */
 enum status session_check_files(const struct run_arguments *arguments, struct err *err);
 enum status session_check_new_file(const char *option, const char *path, struct err *err); /* path NULL: no file */
-bool session_is_folder(const char *path);
 
 /* The file name of a document: place itself, or <time>-<id>-<name>.json in it when it is a folder. */
 struct session_document {

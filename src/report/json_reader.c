@@ -1,5 +1,7 @@
 #include "report/json_reader.h"
 
+#include "report/characters.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -30,11 +32,11 @@ void json_refuse(const struct json_node *at, const char *format, ...) {
   struct json_reader *reader = at->reader;
   if (reader->status != STATUS_OK) return;
   char path[PATH_TEXT_MAX] = "", what[200];
-  format_path(path, sizeof path, at);
   va_list args;
   va_start(args, format);
   vsnprintf(what, sizeof what, format, args);
   va_end(args);
+  format_path(path, sizeof path, at);
   reader->status = err_set(
       reader->err, STATUS_USAGE, "%.140s: %s%s%s", reader->file, path[0] ? path : "", path[0] ? ": " : "", what);
 }
@@ -167,10 +169,12 @@ size_t json_choice_of(const struct json_node *node, const char *const *names, si
 
 /* Cuts at the start of a character, never within one. */
 static void copy_chars(char *out, size_t size, const char *text) {
-  size_t len = strnlen(text, size);
-  if (len == size) {
-    for (len = size - 1; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
-      len--;
+  size_t len = 0;
+  while (text[len]) {
+    size_t step = utf8_length(text + len);
+    if (step == 0) step = 1;
+    if (len + step >= size) break;
+    len += step;
   }
   memcpy(out, text, len);
   out[len] = '\0';

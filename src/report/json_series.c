@@ -14,13 +14,15 @@ const struct series_count series_counts[SERIES_COUNTS] = {
     COUNT(dropped, "connections_dropped"),
 };
 
-#define LATENCY(name)                                                                                                  \
-  {                                                                                                                    \
-#name, offsetof(struct report_second, name.count), offsetof(struct report_second, name.p50_ns),                    \
-        offsetof(struct report_second, name.p99_ns), offsetof(struct report_second, name.max_ns)                       \
-  }
 const struct series_latency series_latencies[SERIES_LATENCIES] = {
-    LATENCY(ack), LATENCY(delivery), LATENCY(schedule_lag)};
+    {"ack", offsetof(struct report_second, ack.count), offsetof(struct report_second, ack.p50_ns),
+        offsetof(struct report_second, ack.p99_ns), offsetof(struct report_second, ack.max_ns)},
+    {"delivery", offsetof(struct report_second, delivery.count), offsetof(struct report_second, delivery.p50_ns),
+        offsetof(struct report_second, delivery.p99_ns), offsetof(struct report_second, delivery.max_ns)},
+    {"schedule_lag", offsetof(struct report_second, schedule_lag.count),
+        offsetof(struct report_second, schedule_lag.p50_ns), offsetof(struct report_second, schedule_lag.p99_ns),
+        offsetof(struct report_second, schedule_lag.max_ns)},
+};
 
 uint64_t series_cell(const struct report_second *second, size_t offset) {
   uint64_t value;

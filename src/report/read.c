@@ -256,7 +256,7 @@ static void read_code(const struct json_node *item, struct codes *codes, struct 
   struct json_node code = json_member(item, "code"), name = json_member(item, "name");
   struct json_node number = json_member(item, "count");
   uint64_t count = json_uint_of(&number, INT64_MAX);
-  if (code.value && json_is_null(code.value)) {
+  if (json_is_null(code.value)) {
     codes->others += count;
   } else if (codes->used == CODES_MAX) {
     json_refuse(item, "more than %d codes", CODES_MAX);

@@ -93,8 +93,8 @@ static void junit_holds_any_text(void **state) {
   r.workload.name = "<&\">'\x01\x1b\xff\xef\xbf\xbf\xc3\xa9";
   r.verdict = VERDICT_INVALID;
   r.reasons = 2;
-  strcpy(r.reason[0], "]]> & <b>");
-  strcpy(r.reason[1], "</error>");
+  snprintf(r.reason[0], sizeof r.reason[0], "%s", "]]> & <b>");
+  snprintf(r.reason[1], sizeof r.reason[1], "%s", "</error>");
   char *text = sample_written(report_write_junit, &r);
   assert_has(text, "name=\"&lt;&amp;&quot;&gt;'\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9\"");
   assert_has(text, "message=\"]]&gt; &amp; &lt;b&gt;\">]]&gt; &amp; &lt;b&gt;\n&lt;/error&gt;</error>");
@@ -117,7 +117,7 @@ static void markdown_is_a_summary(void **state) {
   free(text);
   r.verdict = VERDICT_INVALID;
   r.reasons = 1;
-  strcpy(r.reason[0], "a|b\n<script>*x* @someone");
+  snprintf(r.reason[0], sizeof r.reason[0], "%s", "a|b\n<script>*x* @someone");
   text = sample_written(report_write_markdown, &r);
   assert_has(text, "### muster private: invalid\n\n- a\\|b?&lt;script>\\*x\\* \\@someone\n");
   free(text);

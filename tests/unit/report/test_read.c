@@ -20,7 +20,7 @@ static enum status read_text(const char *text, struct report *out, struct err *e
 /* Written, read and written again is the same. */
 static void assert_same_json(const struct report *report) {
   struct err err = {0};
-  struct report back;
+  struct report back = {0};
   char *text = sample_written(report_write_json, report);
   if (read_text(text, &back, &err) != STATUS_OK) print_error("%s\n", err.text);
   assert_int_equal(err.status, STATUS_OK);
@@ -33,7 +33,7 @@ static void assert_same_json(const struct report *report) {
 
 static void assert_round_trip(const struct report *report) {
   struct err err = {0};
-  struct report back;
+  struct report back = {0};
   assert_same_json(report);
   char *text = sample_written(report_write_json, report);
   assert_int_equal(read_text(text, &back, &err), STATUS_OK);
@@ -142,7 +142,7 @@ static enum status read_json(json_t *root, struct report *out, struct err *err) 
 
 static void version_1_keeps_its_percentiles(void **state) {
   (void)state;
-  struct report r = sample_valid(), back;
+  struct report r = sample_valid(), back = {0};
   struct err err = {0};
   json_t *root = parsed(&r), *clock;
   const char *name;
@@ -164,7 +164,7 @@ static void version_1_keeps_its_percentiles(void **state) {
 
 static void unknown_keys_do_no_harm(void **state) {
   (void)state;
-  struct report r = sample_valid(), back;
+  struct report r = sample_valid(), back = {0};
   struct err err = {0};
   json_t *root = parsed(&r);
   json_object_set_new(root, "later", json_pack("{s:[i]}", "x", 1));
@@ -241,7 +241,7 @@ static void what_is_wrong_is_named(void **state) {
           "observed[0].rows[1]: a list of a time and 1 values"},
       {"limitations", "[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"]", "limitations: has 8 entries"},
   };
-  struct report r = sample_valid(), back;
+  struct report r = sample_valid(), back = {0};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct err err = {0};
     json_t *root = parsed(&r);
@@ -255,7 +255,7 @@ static void what_is_wrong_is_named(void **state) {
 }
 
 static void assert_refused(const char *text, const char *says) {
-  struct report back;
+  struct report back = {0};
   struct err err = {0};
   assert_int_equal(read_text(text, &back, &err), STATUS_USAGE);
   if (!strstr(err.text, says)) print_error("%s\n", err.text);
