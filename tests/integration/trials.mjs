@@ -32,6 +32,7 @@ for (const { name, file, id } of summaries) {
   assert.deepEqual(summary.trials.map((trial) => trial.file), own.map((run) => run.file));
   assert.deepEqual(own.map((run) => run.name), [name, name, name]);
   const reports = own.map((run) => read(run.file));
+  if (summary.verdict.valid === 0) continue; // a machine that is busy elsewhere: no medians of nothing
   const rate = summary.metrics.find((metric) => metric.name === 'deliveries_per_second');
   assert.deepEqual(rate.values, reports.map((report) => report.rates.deliveries_per_second));
   const p50 = summary.metrics.find((metric) => metric.name === 'delivery.p50');
