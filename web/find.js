@@ -10,7 +10,7 @@ import { genericSection } from './generic.js';
 import { colour } from './palette.js';
 import { banner, environmentSection, head, mark, objectives, tiles, workloadSection } from './parts.js';
 
-const FIND_KEYS = ['kind', 'schema_version', 'id', 'muster', 'started_at', 'result', 'search', 'loads', 'steps', 'workload',
+const FIND_KEYS = ['kind', 'schema_version', 'id', 'muster', 'started_at', 'result', 'search', 'loads', 'steps', 'below_capacity', 'workload',
   'target', 'environment', 'document'];
 const UNITS = { publishes_per_second: 'publishes/s', clients: 'clients' };
 const OUTCOME_TONE = { held: 'good', broken: 'bad', invalid: 'warn' };
@@ -153,39 +153,45 @@ function curveSection(f) {
     chartGrid(latencyCurve(f, steps, x, 'delivery'), latencyCurve(f, steps, x, 'ack'), rateCurve(f, steps, x)));
 }
 
-function clockCells(step, i, name) {
+function clockCells(step, path, name) {
   const clock = step.figures?.[name];
   if (!clock) return ['–', '–'];
   return [
-    { text: formatLatency(clock.p50_ns), path: `steps.${i}.figures.${name}.p50_ns` },
-    { text: [formatLatency(clock.p99_ns), star(clock.p99_has_few_samples)], path: `steps.${i}.figures.${name}.p99_ns` },
+    { text: formatLatency(clock.p50_ns), path: `${path}.figures.${name}.p50_ns` },
+    { text: [formatLatency(clock.p99_ns), star(clock.p99_has_few_samples)], path: `${path}.figures.${name}.p99_ns` },
   ];
 }
 
-function stepRow(f, step, i) {
+function stepRow(step, number, path) {
   const g = step.figures;
-  const cell = (key, format) => (g ? { text: format(g[key]), path: `steps.${i}.figures.${key}` } : '–');
+  const cell = (key, format) => (g ? { text: format(g[key]), path: `${path}.figures.${key}` } : '–');
   return [
-    String(i + 1), { text: formatRate(step.load), path: `steps.${i}.load` }, formatCount(step.clients),
+    String(number), { text: formatRate(step.load), path: `${path}.load` }, formatCount(step.clients),
     g ? formatSeconds(g.length_s) : '–', mark(step.outcome, OUTCOME_TONE[step.outcome]),
     cell('acks_per_second', formatRate), cell('deliveries_per_second', formatRate),
-    ...clockCells(step, i, 'ack'), ...clockCells(step, i, 'delivery'),
+    ...clockCells(step, path, 'ack'), ...clockCells(step, path, 'delivery'),
     cell('lost', formatCount), cell('rejected', formatCount), cell('timed_out', formatCount),
     g ? formatShare(g.worker_busy_share) : '–',
     { text: step.why ?? '' },
   ];
 }
 
-function stepsSection(f) {
+function stepsTable(f, key, caption) {
   const labels = ['test', UNITS[f.result.unit] ?? 'load', 'clients', 'length', 'outcome', 'acks/s', 'deliveries/s', 'ack p50',
     'ack p99', 'delivery p50', 'delivery p99', 'lost', 'rejected', 'timed out', 'busiest worker', 'why'];
-  const few = f.steps.some((step) => ['ack', 'delivery'].some((name) => step.figures?.[name]?.p99_has_few_samples));
+  return table({
+    caption,
+    columns: labels.map((label) => ({ label, text: label === 'outcome' || label === 'why' })),
+    rows: f[key].map((step, i) => stepRow(step, i + 1, `${key}.${i}`)),
+  });
+}
+
+function stepsSection(f) {
+  const below = f.below_capacity ?? [];
+  const few = [...f.steps, ...below].some((step) => ['ack', 'delivery'].some((name) => step.figures?.[name]?.p99_has_few_samples));
   return section('steps', 'Every test',
-    table({
-      caption: 'Tests in the order in which they were made',
-      columns: labels.map((label) => ({ label, text: label === 'outcome' || label === 'why' })),
-      rows: f.steps.map((step, i) => stepRow(f, step, i)),
-    }),
+    stepsTable(f, 'steps', 'Tests in the order in which they were made'),
+    below.length > 0 && stepsTable(f, 'below_capacity', 'Below the capacity, where one would run a server'),
     few && el('p', { class: 'note' }, '* Fewer than 10 values lie beyond this percentile: read it as a hint.'),
     table({
       caption: 'Tests by load',

@@ -32,7 +32,7 @@ function list(value, name, path, depth) {
     return facts([[label(name), value.map((entry) => scalarText(name, entry)).join(', ')]]);
   }
   if (value.every((entry) => isRecord(entry) && Object.values(entry).every(isScalar))) return recordsTable(value, name, path);
-  return el('div', {}, value.map((entry, i) => generic(entry, `${name} ${i + 1}`, `${path}.${i}`, depth)));
+  return el('div', {}, depth === 1 && el('h3', {}, label(name)), value.map((entry, i) => generic(entry, `${name} ${i + 1}`, `${path}.${i}`, depth)));
 }
 
 export function generic(value, name, path, depth = 0) {

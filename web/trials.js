@@ -83,7 +83,7 @@ function trialValues(t) {
   const columns = [{ label: 'metric' }, { label: 'unit' }, ...t.trials.map(({ number }) => ({ label: `trial ${number}` }))];
   const rows = t.metrics.map((metric, i) => {
     const { unit, format } = metricFormat(metric.unit, metric.median, metric.max);
-    return [metricTitle(metric.name), unit, ...metric.values.map((value, k) => (
+    return [metricTitle(metric.name), { text: unit, class: 'unit' }, ...metric.values.map((value, k) => (
       { text: isNumber(value) ? format(value) : '–', path: `metrics.${i}.values.${k}` }))];
   });
   return table({ caption: 'The value of every trial', hideCaption: true, columns, rows });

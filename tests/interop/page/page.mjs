@@ -264,37 +264,42 @@ async function checkCommand(page, report) {
   assert.deepEqual(again.verdict.objectives.map(({ text }) => text), report.verdict.objectives.map(({ text }) => text));
 }
 
-function compared(html) {
+function rendered(json) {
+  const file = json.replace(/json$/, 'html');
+  execFileSync(muster, ['report', json, '--as', 'html', '--output', file]);
+  return { document: JSON.parse(readFileSync(json, 'utf8')), file };
+}
+
+function compared() {
   const sample = JSON.parse(execFileSync(reportTool, ['valid'], { encoding: 'utf8', maxBuffer: 1 << 26 }));
   const files = Array.from({ length: 4 }, (_, i) => {
     const file = inScratch(`sample-${i}.json`);
     writeFileSync(file, JSON.stringify({ ...sample, run_id: `muster-000000000000000${i}` }));
     return file;
   });
-  const out = execFileSync(muster, ['compare', files[0], files[1], '--', files[2], files[3], '--json', '-'], { encoding: 'utf8', maxBuffer: 1 << 26 });
-  const document = JSON.parse(out);
-  return { document, file: pageWith(html, document) };
+  execFileSync(muster, ['compare', files[0], files[1], '--', files[2], files[3], '--json', inScratch('compare.json')], { stdio: 'ignore' });
+  return rendered(inScratch('compare.json'));
 }
 
-async function checkTrials(html) {
+async function checkTrials() {
   const folder = inScratch('trials/');
   const result = spawnSync(muster, ['run', 'private', '--clients', '5', '--rate', '100', '--duration', '500ms', '--warmup', '0s',
     '--trials', '2', '--output', folder, '--quiet'], { encoding: 'utf8' });
   assert.ok([0, 3].includes(result.status), result.stderr);
   const summary = readdirSync(folder).find((name) => name.endsWith('-summary.json'));
-  const document = JSON.parse(readFileSync(join(folder, summary), 'utf8'));
-  const file = pageWith(html, document);
+  const { document, file } = rendered(join(folder, summary));
   const page = await open(file);
   const shown = await checkFigures(page, document);
   document.metrics.forEach((metric, i) => ['median', 'min', 'max', 'count'].forEach((key) => assert.ok(shown.has(`metrics.${i}.${key}`))));
   document.trials.forEach((trial, i) => assert.ok(shown.has(`trials.${i}.exit_code`)));
+  assert.equal(await page.locator('#further').count(), 0, 'trials hold what their view does not show');
   await checkAccess(page, 'trials');
   await page.check();
   await checkNarrow(file, 'trials');
 }
 
 async function checkKinds(html, report) {
-  const { document, file } = compared(html);
+  const { document, file } = compared();
   const page = await open(file);
   const shown = await checkFigures(page, document);
   document.metrics.forEach((metric, i) => metric.base && assert.ok(shown.has(`metrics.${i}.ratio`) && shown.has(`metrics.${i}.candidate.median`)));
@@ -312,7 +317,7 @@ async function checkKinds(html, report) {
   assert.match(await first.textContent('#distribution'), /holds no histograms/);
   await first.check();
 
-  const unknown = { document: 'future', things: [{ p50_ns: 1500000, name: 'x' }], deep: { er: { est: { of: { all: [1, 2, { a: 1 }] } } } } };
+  const unknown = { document: 'future', things: [{ p50_ns: 1500000, name: 'x' }], list: [{ a: { b: 1 } }], deep: { er: { est: { of: { all: [1, 2, { a: 1 }] } } } } };
   const generic = await open(pageWith(html, unknown));
   await checkFigures(generic, unknown);
   assert.match(await generic.textContent('main'), /1\.500 ms/);
@@ -336,6 +341,7 @@ for (const reason of report.verdict.reasons) assert.ok((await page.textContent('
 await checkRunFigures(page, report);
 await checkObserved(page, report);
 await checkAccess(page, 'a run report');
+assert.equal(await page.locator('#further').count(), 0, 'a run report holds what its view does not show');
 await checkCommand(page, report);
 await page.check();
 await checkNarrow(runFile, 'a run report');
@@ -343,14 +349,17 @@ await checkColours(runFile);
 await checkKeyboard(runFile);
 await checkHostile(html, report);
 await checkKinds(html, report);
-await checkTrials(html);
+await checkTrials();
 
 const find = runMuster(['find', 'private', '--clients', '10', '--duration', '1s', '--warmup', '100ms', '--from', '500', '--to', '1000', '--slo', 'delivery.p50<1s,lost=0',
   '--html', inScratch('find.html')], 'find');
 const answer = await open(inScratch('find.html'));
 const shown = await checkFigures(answer, find);
 for (const path of numbersIn(find, ['loads']).filter((one) => !one.endsWith('.load'))) assert.ok(shown.has(path), `the page does not show ${path}`);
-find.steps.forEach((step, i) => step.figures && assert.ok(shown.has(`steps.${i}.figures.delivery.p99_ns`)));
+for (const key of ['steps', 'below_capacity']) {
+  find[key].forEach((step, i) => step.figures && assert.ok(shown.has(`${key}.${i}.figures.delivery.p99_ns`)));
+}
+assert.equal(await answer.locator('#further').count(), 0, 'a search holds what its view does not show');
 await checkAccess(answer, 'a search');
 await answer.check();
 await checkNarrow(inScratch('find.html'), 'a search');
