@@ -1,36 +1,15 @@
 // The HTML report in a real browser: page.mjs MUSTER REPORT_TOOL. Skips itself (77) where there is no Chromium.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { accessSync, constants, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import process from 'node:process';
 
-import { chromium } from 'playwright-core';
-
+import { axe, complaintsOf, launch } from './browser.mjs';
 import { says, valueAt } from './figures.mjs';
 
 const [muster, reportTool] = process.argv.slice(2);
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-function onPath(name) {
-  return process.env.PATH.split(delimiter).map((folder) => join(folder, name)).find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
-const program = onPath('chromium') ?? onPath('chromium-browser') ?? onPath('google-chrome');
-if (!program) {
-  console.log('page: no Chromium is installed here');
-  process.exit(77);
-}
-
 const scratch = mkdtempSync(join(tmpdir(), 'muster-page-'));
 process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 const inScratch = (name) => join(scratch, name);
@@ -51,7 +30,7 @@ function pageWith(html, document) {
   return file;
 }
 
-const browser = await chromium.launch({ executablePath: program, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+const browser = await launch();
 // Folded charts are not printed.
 const shot = async (page) => page.evaluate(() =>
   [...document.querySelectorAll('canvas')].filter((canvas) => !canvas.closest('details')).map((canvas) => canvas.toDataURL()));
@@ -70,10 +49,7 @@ async function redrawn(page, before, what) {
 async function open(file, { width = 1280, colorScheme = 'light', ready = 'yes' } = {}) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: 'reduce' });
   const page = await context.newPage();
-  const complaints = [];
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && complaints.push(message.text()));
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  page.on('dialog', (dialog) => { complaints.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  const complaints = complaintsOf(page);
   const url = `file://${file}`;
   page.on('request', (request) => request.url() !== url && !request.url().startsWith('data:')
     && complaints.push(`request: ${request.url()}`));
