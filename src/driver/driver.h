@@ -200,6 +200,13 @@ static inline uint64_t driver_tick_ns(const struct driver_run *run) {
   return asked ? run->settings.keep_alive_ns : run->driver->tick_ns;
 }
 
+/* The queue from which client `index` consumes; false when it consumes from none. */
+static inline bool driver_queue_of(const struct driver_settings *settings, uint32_t index, uint32_t *queue) {
+  if (settings->queues == 0 || index < settings->pure_senders) return false;
+  *queue = (index - settings->pure_senders) % settings->queues;
+  return true;
+}
+
 /* The driver for a URL scheme or a driver name; NULL when there is none. */
 const struct driver *driver_find(const char *scheme_or_name);
 /* All drivers, NULL at the end. */

@@ -5,6 +5,9 @@
  * Servers process one connection's operations in order, so a PONG says that everything before its PING was processed:
  * the subscriptions at the beginning, and a publish with ack=flush. An error between the two belongs to that publish.
  *
+ * The consumers of a queue subscribe to its subject in one queue group, so that the server gives each message to one of
+ * them; its senders subscribe to nothing.
+ *
  * With groups and rooms the connection asks for echo:false, so that a publisher does not hear itself. With JetStream
  * the stream takes in all subjects of the run, its answers come to an inbox that ends in the publish's token, and the
  * recipients stay plain subscribers: the ACK is durable, the delivery is not. */
@@ -35,6 +38,7 @@
 #define TEXT_MIN_LIMIT 65536 /* of the API's answers */
 #define TOKEN_KEEP_ALIVE UINT32_MAX
 #define RELEASE_NS (2 * NS_PER_SEC)
+#define QUEUE_GROUP "consumers"
 #define CODE_NO_RESPONDERS 503
 #define CODE_BAD_PUBACK 500
 
@@ -97,6 +101,10 @@ static struct view group_subject(const struct nats_plan *plan, uint32_t group, c
   return view_of(out, write_subject(out, plan->prefix, ".group.", group));
 }
 
+static struct view queue_subject(const struct nats_plan *plan, uint32_t queue, char out[SUBJECT_MAX]) {
+  return view_of(out, write_subject(out, plan->prefix, ".queue.", queue));
+}
+
 static struct view whole_subject(const struct nats_plan *plan, const char *kind, char out[SUBJECT_MAX]) {
   return view_of(out, (size_t)snprintf(out, SUBJECT_MAX, "%s%s", plan->prefix, kind));
 }
@@ -123,6 +131,9 @@ static void say_what_acks_mean(struct driver_run *run, enum ack ack) {
   if (ack == ACK_NONE) run->capabilities &= ~(unsigned)CAPABILITY_ACKS;
   if (ack == ACK_JETSTREAM) run->title = "NATS, published into a JetStream stream";
   if (ack != ACK_JETSTREAM) run->title = "NATS core";
+  if (run->settings.queues > 0) {
+    run->delivery = "queue group: to one of those who are connected, at most once; slow consumers are cut off";
+  }
 }
 
 static enum status read_settings(struct driver_run *run, struct nats_plan *plan, struct err *err) {
@@ -401,13 +412,13 @@ static bool write_ping(struct client *client, uint32_t token) {
   return write_raw(client, NATS_PING_TEXT, sizeof NATS_PING_TEXT - 1);
 }
 
-static bool write_subscribe(struct client *client, struct view subject, enum sid sid) {
+static bool write_subscribe(struct client *client, struct view subject, struct view queue_group, enum sid sid) {
   uint8_t line[NATS_SUBJECT_MAX + 32];
-  uint8_t *end = nats_write_subscribe(line, subject, (struct view){0}, sid);
+  uint8_t *end = nats_write_subscribe(line, subject, queue_group, sid);
   return write_raw(client, line, (size_t)(end - line));
 }
 
-/* What a client hears. */
+/* What a client hears that shares no queue. */
 static struct view subscription_of(const struct client *client, char out[SUBJECT_MAX]) {
   const struct nats_plan *plan = plan_of(client);
   const struct driver_settings *settings = &client->run->settings;
@@ -418,11 +429,22 @@ static struct view subscription_of(const struct client *client, char out[SUBJECT
   return group_subject(plan, client->index % settings->groups, out);
 }
 
+static bool subscribe_to_messages(struct client *client) {
+  const struct driver_settings *settings = &client->run->settings;
+  char subject[SUBJECT_MAX];
+  uint32_t queue;
+  if (settings->queues == 0) {
+    return write_subscribe(client, subscription_of(client, subject), (struct view){0}, SID_MESSAGES);
+  }
+  if (!driver_queue_of(settings, client->index, &queue)) return true;
+  return write_subscribe(client, queue_subject(plan_of(client), queue, subject), view_str(QUEUE_GROUP), SID_MESSAGES);
+}
+
 static bool write_subscriptions(struct client *client) {
   char subject[SUBJECT_MAX];
-  if (!write_subscribe(client, subscription_of(client, subject), SID_MESSAGES)) return false;
+  if (!subscribe_to_messages(client)) return false;
   if (!is_jetstream(client->run)) return true;
-  return write_subscribe(client, inbox_subject(client, ".*", subject), SID_INBOX);
+  return write_subscribe(client, inbox_subject(client, ".*", subject), (struct view){0}, SID_INBOX);
 }
 
 static bool start_login(struct client *client) {
@@ -442,6 +464,8 @@ static struct view destination_of(const struct client *client, const struct publ
     return whole_subject(plan, ".room", out);
   case PUBLISH_TO_GROUP:
     return group_subject(plan, publish->recipient, out);
+  case PUBLISH_TO_QUEUE:
+    return queue_subject(plan, publish->recipient, out);
   case PUBLISH_TO_SELF:
     return own_subject(plan, client->index, out);
   default:
@@ -641,7 +665,7 @@ const struct driver driver_nats = {
     .ack_meaning = "none; /?ack=flush: the server has processed it; /?ack=jetstream: a stream has stored it",
     .delivery = "core subscription: to whoever is connected, at most once; slow consumers are cut off",
     .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_ROOM | CAPABILITY_BROADCAST |
-                    CAPABILITY_ECHO,
+                    CAPABILITY_ECHO | CAPABILITY_QUEUE,
     .default_port = 4222,
     .payload_form = PAYLOAD_BINARY,
     .payload_min_bytes = PAYLOAD_BINARY_MIN,

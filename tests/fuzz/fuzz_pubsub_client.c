@@ -87,7 +87,7 @@ static void turn(void) {
 
 static void publish(uint8_t choice) {
   if (peer.failed) return;
-  struct publish message = {.to = (enum publish_to)(choice % 5),
+  struct publish message = {.to = (enum publish_to)(choice % 6),
       .recipient = 1,
       .payload = {.run_id = RUN_ID, .sequence = peer.published, .size = PAYLOAD_BYTES, .phase = PAYLOAD_MEASURE}};
   message.token = publish_token(&message.payload);
@@ -112,16 +112,18 @@ struct variant {
   const struct driver *driver;
   enum status (*make_plan)(struct driver_run *run, struct err *err);
   bool only_sends; /* client 0 is no recipient */
+  bool queues;
 };
 
 static const struct variant variants[] = {
-    {"nats://127.0.0.1:4222", &driver_nats, nats_make_plan, false},
-    {"nats://127.0.0.1:4222/?ack=flush&headers=on", &driver_nats, nats_make_plan, false},
-    {"nats://127.0.0.1:4222/?ack=jetstream", &driver_nats, nats_make_plan, false},
-    {"redis://127.0.0.1:6379", &driver_redis, redis_make_plan, false},
-    {"redis://127.0.0.1:6379/?resp=2", &driver_redis, redis_make_plan, true},
-    {"stomp://127.0.0.1:61613", &driver_stomp, stomp_make_plan, false},
-    {"stomp://127.0.0.1:61613/?receipts=off", &driver_stomp, stomp_make_plan, false},
+    {"nats://127.0.0.1:4222", &driver_nats, nats_make_plan, false, false},
+    {"nats://127.0.0.1:4222/?ack=flush&headers=on", &driver_nats, nats_make_plan, false, false},
+    {"nats://127.0.0.1:4222/?ack=jetstream", &driver_nats, nats_make_plan, false, false},
+    {"redis://127.0.0.1:6379", &driver_redis, redis_make_plan, false, false},
+    {"redis://127.0.0.1:6379/?resp=2", &driver_redis, redis_make_plan, true, false},
+    {"stomp://127.0.0.1:61613", &driver_stomp, stomp_make_plan, false, false},
+    {"stomp://127.0.0.1:61613/?receipts=off", &driver_stomp, stomp_make_plan, false, false},
+    {"nats://127.0.0.1:4222/?ack=flush", &driver_nats, nats_make_plan, true, true},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
@@ -130,6 +132,7 @@ static void set_up(struct driver_run *run, uint8_t choice) {
   *run = (struct driver_run){.settings = {.target = variant->target, .payload_bytes = PAYLOAD_BYTES, .run_id = RUN_ID}};
   run->settings.clients = 2;
   run->settings.pure_senders = variant->only_sends;
+  run->settings.queues = variant->queues ? 2 : 0;
   run->settings.groups = choice & 0x20 ? 3 : 0;
   run->settings.shared_groups = choice & 0x20 && choice & 0x40;
   run->settings.room_members = choice & 0x80 ? 2 : 0;

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync, readdirSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { assertWhole, countOf, drive, faults, sleep } from "../mqtt/drive.mjs";
+import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 
 const [program, script] = process.argv.slice(2);
@@ -49,6 +50,15 @@ assertWhole(await drive(program, "private", ["--clients", "8", ...at("ack=jetstr
   fanOut: 1,
 });
 console.log("ok - broadcast, echo, star, shared groups, headers");
+
+const shares = /SUB muster\.[0-9a-f]{16}\.queue\.\d+ consumers \d+\r\n/;
+for (const ack of ["none", "flush"]) {
+  const queue = await checkQueues(program, server.plain, (port) => at(`ack=${ack}`, port), shares, { acks: ack !== "none" });
+  assert.match(queue.report.target.delivery_semantics, /^queue group/);
+}
+// Core NATS does not send again what a consumer had.
+const core = await checkLostConsumer(program, server.plain, (port) => at("ack=flush", port), shares, { redelivers: false });
+console.log(`ok - queues; of a consumer that is cut off ${core.lost} messages are lost`);
 
 const tls = await drive(program, "private", [
   "--clients", "8", ...at("ack=flush", server.tls, "nats+tls"), "--ca-file", join(server.folder, "ca.pem"), ...SHORT,
