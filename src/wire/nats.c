@@ -1,5 +1,6 @@
 #include "wire/nats.h"
 
+#include "base/put.h"
 #include "wire/json_scan.h"
 
 #include <stdio.h>
@@ -175,27 +176,6 @@ bool nats_read_info(struct view text, struct nats_info *out) {
 }
 
 /* --- writing --- */
-
-static uint8_t *put_view(uint8_t *out, struct view text) {
-  if (text.len > 0) memcpy(out, text.data, text.len);
-  return out + text.len;
-}
-
-static uint8_t *put_text(uint8_t *out, const char *text) {
-  return put_view(out, view_str(text));
-}
-
-static uint8_t *put_number(uint8_t *out, uint64_t number) {
-  uint8_t digits[20];
-  size_t count = 0;
-  do {
-    digits[count++] = (uint8_t)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  while (count > 0)
-    *out++ = digits[--count];
-  return out;
-}
 
 #define PUBLISH_FIXED 56 /* "HPUB ", three blanks, two numbers, two line ends */
 

@@ -1,5 +1,7 @@
 #include "wire/resp.h"
 
+#include "base/put.h"
+
 /* One part as it stands on the wire. */
 struct part {
   uint8_t mark;
@@ -229,16 +231,8 @@ void resp_skip(struct view *rest) {
 /* --- writing --- */
 
 static uint8_t *write_head(uint8_t *out, uint8_t mark, uint64_t number) {
-  uint8_t digits[20];
-  size_t count = 0;
-  do {
-    digits[count++] = (uint8_t)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
   *out++ = mark;
-  while (count > 0)
-    *out++ = digits[--count];
-  return resp_end(out);
+  return resp_end(put_number(out, number));
 }
 
 uint8_t *resp_write_array(uint8_t *out, uint32_t count) {

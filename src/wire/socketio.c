@@ -1,5 +1,6 @@
 #include "wire/socketio.h"
 
+#include "base/put.h"
 #include "wire/json_scan.h"
 
 /* --- reading --- */
@@ -141,27 +142,6 @@ struct view socketio_read_error(struct view data) {
 }
 
 /* --- writing --- */
-
-static uint8_t *put_view(uint8_t *out, struct view text) {
-  if (text.len > 0) memcpy(out, text.data, text.len);
-  return out + text.len;
-}
-
-static uint8_t *put_text(uint8_t *out, const char *text) {
-  return put_view(out, view_str(text));
-}
-
-static uint8_t *put_number(uint8_t *out, uint32_t number) {
-  uint8_t digits[10];
-  size_t count = 0;
-  do {
-    digits[count++] = (uint8_t)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  while (count > 0)
-    *out++ = digits[--count];
-  return out;
-}
 
 static uint8_t *put_head(uint8_t *out, enum socketio_type type, struct view namespace) {
   *out++ = '0' + ENGINEIO_MESSAGE;

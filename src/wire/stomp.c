@@ -1,5 +1,7 @@
 #include "wire/stomp.h"
 
+#include "base/put.h"
+
 #include <strings.h>
 
 /* --- reading --- */
@@ -165,27 +167,6 @@ bool stomp_heart_beat(const struct stomp_frame *frame, uint32_t *sends_ms, uint3
 }
 
 /* --- writing --- */
-
-static uint8_t *put_view(uint8_t *out, struct view text) {
-  if (text.len > 0) memcpy(out, text.data, text.len);
-  return out + text.len;
-}
-
-static uint8_t *put_text(uint8_t *out, const char *text) {
-  return put_view(out, view_str(text));
-}
-
-static uint8_t *put_number(uint8_t *out, uint64_t number) {
-  uint8_t digits[20];
-  size_t count = 0;
-  do {
-    digits[count++] = (uint8_t)('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  while (count > 0)
-    *out++ = digits[--count];
-  return out;
-}
 
 static uint8_t *put_escaped(uint8_t *out, struct view text) {
   for (size_t i = 0; i < text.len; i++) {
