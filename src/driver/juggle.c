@@ -12,7 +12,10 @@
  *
  * A chatroom has a cursor of its own, which begins at the time of the join's answer, and pulls of its own (c_sync_msgs)
  * that go beside those of the inbox. */
+#include "driver/fail.h"
 #include "driver/juggle_internal.h"
+#include "driver/name.h"
+#include "driver/target.h"
 #include "driver/ws_client.h"
 
 #include "base/clock.h"
@@ -76,16 +79,7 @@ static const struct juggle_population *population_of(const struct client *client
 }
 
 static size_t write_id(const char *prefix, size_t prefix_len, uint32_t index, char out[JUGGLE_ID_MAX]) {
-  char digits[10];
-  size_t count = 0;
-  do {
-    digits[count++] = (char)('0' + index % 10);
-    index /= 10;
-  } while (index > 0);
-  memcpy(out, prefix, prefix_len);
-  for (size_t i = 0; i < count; i++)
-    out[prefix_len + i] = digits[count - 1 - i];
-  return prefix_len + count;
+  return name_number(out, name_text(out, 0, view_of(prefix, prefix_len)), index);
 }
 
 size_t juggle_user_id(const struct juggle_population *population, uint32_t index, char out[JUGGLE_ID_MAX]) {
@@ -390,18 +384,9 @@ static enum publish_result juggle_publish(struct client *client, const struct pu
 
 /* --- reading: each handler returns false once it has failed the client --- */
 
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
-
 /* A server's own code; a negative one is none, and would read as one of muster's causes. */
 static bool refused(struct client *client, int32_t code) {
   return fail(client, code < 0 ? CAUSE_PROTOCOL : code);
-}
-
-static bool check_written(struct client *client, bool written) {
-  return written || fail(client, CAUSE_RESET);
 }
 
 static int64_t later(int64_t a, int64_t b) {
@@ -746,7 +731,7 @@ const struct driver driver_juggle = {
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct juggle_client),
     .prepare = juggle_prepare,
-    .release = juggle_release,
+    .release = target_release,
     .opened = juggle_opened,
     .received = juggle_received,
     .publish = juggle_publish,

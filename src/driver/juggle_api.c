@@ -1,10 +1,10 @@
 /* Set-up of a JuggleIM population: users and tokens, the group or chatroom, the server's version, the navigator (fact
  * sheet sections 6, 7.1 and 10.3). Blocking, with many calls in flight over kept-alive connections. */
 #include "driver/juggle_internal.h"
+#include "driver/target.h"
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "net/tls.h"
 #include "wire/juggle.h"
 #include "wire/juggle_auth.h"
 
@@ -572,14 +572,6 @@ static void setup_close(struct setup *setup) {
 }
 
 /* Resolves where clients connect and makes the TLS context. */
-static enum status open_target(struct driver_run *run, struct err *err) {
-  const struct driver_settings *settings = &run->settings;
-  memcpy(run->server_name, settings->url.host, sizeof(run->server_name));
-  enum status status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
-  if (status != STATUS_OK || !scheme_has_tls(&settings->url)) return status;
-  return tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
-}
-
 static enum status provision(struct setup *setup, struct err *err) {
   struct driver_run *run = setup->run;
   enum status status = choose_api_url(setup, err);
@@ -594,7 +586,7 @@ static enum status provision(struct setup *setup, struct err *err) {
   if (status == STATUS_OK) status = make_groups(setup, err);
   if (status == STATUS_OK && run->settings.room_members > 0) status = make_room(setup, err);
   if (status == STATUS_OK && run->settings.navigator_url) status = ask_navigator(setup, err);
-  if (status == STATUS_OK) status = open_target(run, err);
+  if (status == STATUS_OK) status = target_open(run, scheme_has_tls(&run->settings.url), err);
   if (status == STATUS_OK && run->settings.navigator_url) read_version(setup);
   return status;
 }
@@ -608,13 +600,6 @@ enum status juggle_prepare(struct driver_run *run, struct err *err) {
   status = provision(&setup, err);
   setup_close(&setup);
   curl_global_cleanup();
-  if (status != STATUS_OK) juggle_release(run);
+  if (status != STATUS_OK) target_release(run);
   return status;
-}
-
-void juggle_release(struct driver_run *run) {
-  tls_context_free(run->tls);
-  run->tls = NULL;
-  arena_free(&run->arena);
-  run->population = NULL;
 }

@@ -20,8 +20,7 @@ size_t juggle_user_id(const struct juggle_population *population, uint32_t index
 /* The same for a group. */
 size_t juggle_group_id(const struct juggle_population *population, uint32_t index, char out[JUGGLE_ID_MAX]);
 
-/* driver.prepare and driver.release. */
+/* driver.prepare. */
 enum status juggle_prepare(struct driver_run *run, struct err *err);
-void juggle_release(struct driver_run *run);
 
 #endif

@@ -11,10 +11,11 @@
  *
  * MQTT does not say when a session's queue has been read to its end: a backlog counts as read when a PINGREQ was
  * answered and nothing was delivered in between. */
+#include "driver/fail.h"
+#include "driver/target.h"
 #include "driver/ws_client.h"
 
 #include "base/clock.h"
-#include "net/tls.h"
 #include "wire/mqtt.h"
 
 #include <assert.h>
@@ -214,13 +215,6 @@ static uint16_t next_id(struct mqtt_client *state) {
 
 /* --- set-up --- */
 
-static void mqtt_release(struct driver_run *run) {
-  tls_context_free(run->tls);
-  run->tls = NULL;
-  arena_free(&run->arena);
-  run->population = NULL;
-}
-
 static bool is_field_text(const char *text) {
   for (; *text; text++) {
     if ((unsigned char)*text < ' ' || *text == 0x7f) return false;
@@ -262,8 +256,7 @@ static enum status check_credentials(const struct driver_settings *settings, str
   bool too_long = (settings->user && strlen(settings->user) > CREDENTIAL_MAX) ||
                   (settings->password && strlen(settings->password) > CREDENTIAL_MAX);
   if (too_long) return err_set(err, STATUS_USAGE, "user name and password may have 65535 bytes each");
-  if (!settings->tls_certificate_file == !settings->tls_key_file) return STATUS_OK;
-  return err_set(err, STATUS_USAGE, "--cert and --key belong together: give both");
+  return STATUS_OK;
 }
 
 /* The server closes after one and a half of it without a packet; what it is told leaves as much between two PINGREQs
@@ -302,16 +295,6 @@ static uint16_t default_port(bool tls, bool websocket) {
   return tls ? 8883 : 1883;
 }
 
-static enum status open_target(struct driver_run *run, bool tls, struct err *err) {
-  const struct driver_settings *settings = &run->settings;
-  memcpy(run->server_name, settings->url.host, sizeof run->server_name);
-  enum status status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
-  if (status != STATUS_OK || !tls) return status;
-  status = tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
-  if (status != STATUS_OK || !settings->tls_certificate_file) return status;
-  return tls_client_certificate(run->tls, settings->tls_certificate_file, settings->tls_key_file, err);
-}
-
 static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   struct url *url = &settings->url;
@@ -327,11 +310,11 @@ static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
   if (status == STATUS_OK) status = write_prefix(plan, settings, err);
   if (status == STATUS_OK) status = check_credentials(settings, err);
   if (status == STATUS_OK) status = ws_client_headers(plan->headers, settings, SUBPROTOCOL, err);
-  if (status == STATUS_OK) status = open_target(run, tls, err);
+  if (status == STATUS_OK) status = target_open(run, tls, err);
   if (status == STATUS_OK) {
     describe(run, plan, tls);
   } else {
-    mqtt_release(run);
+    target_release(run);
   }
   return status;
 }
@@ -477,15 +460,6 @@ static enum publish_result mqtt_publish(struct client *client, const struct publ
 }
 
 /* --- reading: each handler returns false once it has failed the client --- */
-
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
-
-static bool check_written(struct client *client, bool written) {
-  return written || fail(client, CAUSE_RESET);
-}
 
 /* When the server wants to hear from the client sooner than the run's ticks bring a PINGREQ. */
 static void plan_next_ping(struct client *client, uint64_t now_ns) {
@@ -788,7 +762,7 @@ const struct driver driver_mqtt = {
     .client_bytes = sizeof(struct mqtt_client),
     .without = without,
     .prepare = mqtt_prepare,
-    .release = mqtt_release,
+    .release = target_release,
     .opened = mqtt_opened,
     .received = mqtt_received,
     .publish = mqtt_publish,

@@ -12,13 +12,14 @@
  * the stream takes in all subjects of the run, its answers come to an inbox that ends in the publish's token, and the
  * recipients stay plain subscribers: the ACK is durable, the delivery is not. */
 #include "driver/dialogue.h"
+#include "driver/fail.h"
 #include "driver/name.h"
 #include "driver/plans.h"
 #include "driver/query.h"
+#include "driver/target.h"
 #include "driver/tokens.h"
 
 #include "base/clock.h"
-#include "net/tls.h"
 #include "wire/json_scan.h"
 #include "wire/nats.h"
 
@@ -180,19 +181,11 @@ static uint32_t payload_limit(const struct driver_settings *settings) {
   return limit > INT32_MAX ? INT32_MAX : (uint32_t)limit;
 }
 
-static void release_plan(struct driver_run *run) {
-  tls_context_free(run->tls);
-  run->tls = NULL;
-  arena_free(&run->arena);
-  run->population = NULL;
-}
-
 /* Everything that needs no server. */
 enum status nats_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   bool tls = strcmp(settings->url.scheme, "nats+tls") == 0;
   if (settings->url.port == 0) settings->url.port = run->driver->default_port;
-  memcpy(run->server_name, settings->url.host, sizeof run->server_name);
   struct nats_plan *plan = arena_alloc(&run->arena, sizeof *plan);
   if (!plan) return err_set(err, STATUS_MEMORY, "out of memory for the plan of the clients");
   run->population = plan;
@@ -200,10 +193,7 @@ enum status nats_make_plan(struct driver_run *run, struct err *err) {
   snprintf(plan->stream, sizeof plan->stream, "muster-%016" PRIx64, settings->run_id);
   plan->payload_limit = payload_limit(settings);
   enum status status = read_settings(run, plan, err);
-  if (status == STATUS_OK) status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
-  if (status == STATUS_OK && tls) {
-    status = tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
-  }
+  if (status == STATUS_OK) status = target_open(run, tls, err);
   if (status == STATUS_OK) status = write_connect(run, plan, err);
   return status;
 }
@@ -372,7 +362,7 @@ static enum status talk_to_server(struct driver_run *run, struct err *err) {
 static enum status nats_prepare(struct driver_run *run, struct err *err) {
   enum status status = nats_make_plan(run, err);
   if (status == STATUS_OK) status = talk_to_server(run, err);
-  if (status != STATUS_OK) release_plan(run);
+  if (status != STATUS_OK) target_release(run);
   return status;
 }
 
@@ -391,15 +381,10 @@ static void delete_stream(struct driver_run *run) {
 static void nats_release(struct driver_run *run) {
   struct nats_plan *plan = run->population;
   if (plan && plan->stream_exists) delete_stream(run);
-  release_plan(run);
+  target_release(run);
 }
 
 /* --- writing --- */
-
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
 
 static bool write_raw(struct client *client, const void *data, size_t len) {
   if (!stream_write(&client->stream, data, len)) return false;

@@ -6,13 +6,14 @@
  * reply to PUBLISH is the ACK: the number of subscribers to whose buffers the message went, which is counted beside
  * what they observe. A publisher that is subscribed hears itself. */
 #include "driver/dialogue.h"
+#include "driver/fail.h"
 #include "driver/name.h"
 #include "driver/plans.h"
 #include "driver/query.h"
+#include "driver/target.h"
 #include "driver/tokens.h"
 
 #include "base/clock.h"
-#include "net/tls.h"
 #include "wire/resp.h"
 
 #include <assert.h>
@@ -139,29 +140,18 @@ static enum status write_login(const struct driver_settings *settings, struct re
   return STATUS_OK;
 }
 
-static void redis_release(struct driver_run *run) {
-  tls_context_free(run->tls);
-  run->tls = NULL;
-  arena_free(&run->arena);
-  run->population = NULL;
-}
-
 /* Everything that needs no server. */
 enum status redis_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   uint64_t bulk_max = (uint64_t)settings->payload_bytes + TEXT_MIN_LIMIT;
   if (settings->url.port == 0) settings->url.port = run->driver->default_port;
-  memcpy(run->server_name, settings->url.host, sizeof run->server_name);
   struct redis_plan *plan = arena_alloc(&run->arena, sizeof *plan);
   if (!plan) return err_set(err, STATUS_MEMORY, "out of memory for the plan of the clients");
   run->population = plan;
   snprintf(plan->prefix, sizeof plan->prefix, "muster.%016" PRIx64, settings->run_id);
   plan->bulk_max = bulk_max > INT32_MAX ? INT32_MAX : (uint32_t)bulk_max;
   enum status status = read_settings(run, plan, err);
-  if (status == STATUS_OK) status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
-  if (status == STATUS_OK && strcmp(settings->url.scheme, "rediss") == 0) {
-    status = tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
-  }
+  if (status == STATUS_OK) status = target_open(run, strcmp(settings->url.scheme, "rediss") == 0, err);
   if (status == STATUS_OK) status = write_login(settings, plan, err);
   return status;
 }
@@ -224,16 +214,11 @@ static enum status talk_to_server(struct driver_run *run, struct err *err) {
 static enum status redis_prepare(struct driver_run *run, struct err *err) {
   enum status status = redis_make_plan(run, err);
   if (status == STATUS_OK) status = talk_to_server(run, err);
-  if (status != STATUS_OK) redis_release(run);
+  if (status != STATUS_OK) target_release(run);
   return status;
 }
 
 /* --- writing --- */
-
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
 
 static bool commit(struct client *client, const uint8_t *from, const uint8_t *to) {
   stream_commit(&client->stream, (size_t)(to - from));
@@ -409,7 +394,7 @@ const struct driver driver_redis = {
     .client_bytes = sizeof(struct redis_client),
     .counters = {"receivers"},
     .prepare = redis_prepare,
-    .release = redis_release,
+    .release = target_release,
     .opened = redis_opened,
     .received = redis_received,
     .publish = redis_publish,

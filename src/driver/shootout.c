@@ -8,10 +8,11 @@
  * muster's payload is the `padding`; sendTime is filled as the original does. The result of a broadcast returns the
  * payload, so the ACK is found by the header inside it. An echo has no ACK: its one recipient is the sender, and what
  * comes back is the delivery. */
+#include "driver/fail.h"
+#include "driver/target.h"
 #include "driver/ws_client.h"
 
 #include "base/clock.h"
-#include "net/tls.h"
 #include "wire/shootout.h"
 
 #include <assert.h>
@@ -97,21 +98,6 @@ static enum status write_headers(
   return err_set(err, STATUS_USAGE, "--origin is longer than 500 characters");
 }
 
-static void shootout_release(struct driver_run *run) {
-  tls_context_free(run->tls);
-  run->tls = NULL;
-  arena_free(&run->arena);
-  run->population = NULL;
-}
-
-static enum status open_target(struct driver_run *run, bool tls, struct err *err) {
-  struct driver_settings *settings = &run->settings;
-  memcpy(run->server_name, settings->url.host, sizeof run->server_name);
-  enum status status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
-  if (status != STATUS_OK || !tls) return status;
-  return tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
-}
-
 static enum status shootout_prepare(struct driver_run *run, struct err *err) {
   const struct variant *variant = variant_of(run->driver);
   struct url *url = &run->settings.url;
@@ -123,8 +109,8 @@ static enum status shootout_prepare(struct driver_run *run, struct err *err) {
   plan->protocol = variant->protocol;
   plan->path = url->path[0] ? url->path : variant->path;
   enum status status = write_headers(plan, &run->settings, tls, err);
-  if (status == STATUS_OK) status = open_target(run, tls, err);
-  if (status != STATUS_OK) shootout_release(run);
+  if (status == STATUS_OK) status = target_open(run, tls, err);
+  if (status != STATUS_OK) target_release(run);
   return status;
 }
 
@@ -180,15 +166,6 @@ static enum publish_result shootout_publish(struct client *client, const struct 
 }
 
 /* ---- Reading: each handler returns false once it has failed the client ---- */
-
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
-
-static bool check_written(struct client *client, bool written) {
-  return written || fail(client, CAUSE_RESET);
-}
 
 static bool establish(struct client *client) {
   state_of(client)->step = STEP_READY;
@@ -356,7 +333,7 @@ const struct driver driver_shootout_json = {
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
     .prepare = shootout_prepare,
-    .release = shootout_release,
+    .release = target_release,
     .opened = shootout_opened,
     .received = shootout_received,
     .publish = shootout_publish,
@@ -380,7 +357,7 @@ const struct driver driver_shootout_binary = {
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
     .prepare = shootout_prepare,
-    .release = shootout_release,
+    .release = target_release,
     .opened = shootout_opened,
     .received = shootout_received,
     .publish = shootout_publish,
@@ -404,7 +381,7 @@ const struct driver driver_shootout_phoenix = {
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
     .prepare = shootout_prepare,
-    .release = shootout_release,
+    .release = target_release,
     .opened = shootout_opened,
     .received = shootout_received,
     .publish = shootout_publish,
@@ -428,7 +405,7 @@ const struct driver driver_shootout_actioncable = {
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
     .prepare = shootout_prepare,
-    .release = shootout_release,
+    .release = target_release,
     .opened = shootout_opened,
     .received = shootout_received,
     .publish = shootout_publish,

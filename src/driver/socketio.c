@@ -11,12 +11,13 @@
  *
  * An acknowledgement's id is the token of its publish. The server pings; a client whose server was silent for the
  * interval and the timeout that it announced is lost. */
+#include "driver/fail.h"
 #include "driver/name.h"
 #include "driver/query.h"
+#include "driver/target.h"
 #include "driver/ws_client.h"
 
 #include "base/clock.h"
-#include "net/tls.h"
 #include "wire/json_scan.h"
 #include "wire/socketio.h"
 
@@ -81,53 +82,9 @@ static const struct socketio_plan *plan_of(const struct client *client) {
   return client->run->population;
 }
 
-/* --- rooms --- */
-
-static struct view numbered(const struct socketio_plan *plan, const char *kind, uint32_t number, char *out) {
-  size_t at = name_text(out, name_text(out, 0, view_str(plan->prefix)), view_str(kind));
-  return view_of(out, name_number(out, at, number));
-}
-
-static struct view whole(const struct socketio_plan *plan, const char *kind, char *out) {
-  return view_of(out, name_text(out, name_text(out, 0, view_str(plan->prefix)), view_str(kind)));
-}
-
-/* The i-th room that a client joins. */
-static struct view joined_room(const struct client *client, uint32_t i, char out[ROOM_MAX]) {
-  const struct socketio_plan *plan = plan_of(client);
-  const struct driver_settings *settings = &client->run->settings;
-  if (settings->broadcast) return whole(plan, ".all", out);
-  if (settings->room_members > 0) return whole(plan, ".room", out);
-  if (settings->groups == 0) return numbered(plan, ".client.", client->index, out);
-  return numbered(plan, ".group.", settings->shared_groups ? i : client->index % settings->groups, out);
-}
-
-static struct view room_of(const struct client *client, const struct publish *publish, char out[ROOM_MAX]) {
-  const struct socketio_plan *plan = plan_of(client);
-  switch (publish->to) {
-  case PUBLISH_TO_ALL:
-    return whole(plan, ".all", out);
-  case PUBLISH_TO_ROOM:
-    return whole(plan, ".room", out);
-  case PUBLISH_TO_GROUP:
-    return numbered(plan, ".group.", publish->recipient, out);
-  case PUBLISH_TO_SELF:
-    return numbered(plan, ".client.", client->index, out);
-  default:
-    return numbered(plan, ".client.", publish->recipient, out);
-  }
-}
-
 /* --- set-up --- */
 
 enum { SETTING_ECHO, SETTING_ACK, SETTING_NAMESPACE, SETTING_JOIN, SETTING_PUBLISH, SETTING_MESSAGE, SETTINGS };
-
-static void socketio_release(struct driver_run *run) {
-  tls_context_free(run->tls);
-  run->tls = NULL;
-  arena_free(&run->arena);
-  run->population = NULL;
-}
 
 static enum status take_name(char *out, const char *setting, const char *text, struct err *err) {
   if (strlen(text) > NAME_MAX_BYTES || strpbrk(text, "\"\\")) {
@@ -244,16 +201,8 @@ static void measure_publish(const struct driver_settings *settings, struct socke
   uint8_t head[EVENT_HEAD_MAX];
   char room[ROOM_MAX];
   uint32_t most = settings->clients > settings->groups ? settings->clients : settings->groups;
-  plan->packet_max = write_publish_head(plan, numbered(plan, ".client.", most, room), UINT32_MAX, head);
+  plan->packet_max = write_publish_head(plan, name_numbered(room, plan->prefix, ".client.", most), UINT32_MAX, head);
   plan->packet_max += settings->payload_bytes + 2;
-}
-
-static enum status open_target(struct driver_run *run, bool tls, struct err *err) {
-  struct driver_settings *settings = &run->settings;
-  memcpy(run->server_name, settings->url.host, sizeof run->server_name);
-  enum status status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
-  if (status != STATUS_OK || !tls) return status;
-  return tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
 }
 
 static enum status socketio_prepare(struct driver_run *run, struct err *err) {
@@ -265,15 +214,14 @@ static enum status socketio_prepare(struct driver_run *run, struct err *err) {
   if (settings->url.port == 0) settings->url.port = tls ? 443 : run->driver->default_port;
   snprintf(plan->prefix, sizeof plan->prefix, "muster.%016" PRIx64, settings->run_id);
   enum status status = read_settings(run, plan, err);
-  plan->rooms = settings->groups > 0 && settings->shared_groups && !settings->broadcast ? settings->groups : 1;
-  if (!plan->join[0]) plan->rooms = 0;
+  plan->rooms = plan->join[0] ? name_subscriptions(settings) : 0;
   if (status == STATUS_OK) status = write_connect(plan, settings, err);
   if (status == STATUS_OK) status = ws_client_headers(plan->headers, settings, NULL, err);
-  if (status == STATUS_OK) status = open_target(run, tls, err);
+  if (status == STATUS_OK) status = target_open(run, tls, err);
   if (status == STATUS_OK) {
     measure_publish(settings, plan);
   } else {
-    socketio_release(run);
+    target_release(run);
   }
   return status;
 }
@@ -299,7 +247,7 @@ static bool write_join(struct client *client) {
   const struct socketio_plan *plan = plan_of(client);
   uint8_t text[EVENT_HEAD_MAX];
   char room[ROOM_MAX];
-  struct view joined = joined_room(client, state_of(client)->joined, room);
+  struct view joined = name_of_subscription(room, plan->prefix, client, state_of(client)->joined);
   struct socketio_event event = {.namespace = view_str(plan->namespace),
       .name = view_str(plan->join),
       .has_id = true,
@@ -314,8 +262,10 @@ static enum publish_result socketio_publish(struct client *client, const struct 
   char room[ROOM_MAX];
   uint8_t head[EVENT_HEAD_MAX];
   struct ws_frame frame;
+  const struct socketio_plan *plan = plan_of(client);
   if (state_of(client)->step != STEP_READY) return PUBLISH_BLOCKED;
-  size_t head_len = write_publish_head(plan_of(client), room_of(client, publish, room), publish->token, head);
+  size_t head_len =
+      write_publish_head(plan, name_of_destination(room, plan->prefix, client, publish), publish->token, head);
   size_t len = head_len + publish->payload.size + 2;
   if (!ws_frame_begin(&state_of(client)->ws, client, WS_TEXT, len, &frame)) return PUBLISH_BLOCKED;
   memcpy(frame.message, head, head_len);
@@ -326,15 +276,6 @@ static enum publish_result socketio_publish(struct client *client, const struct 
 }
 
 /* --- reading: each handler returns false once it has failed the client --- */
-
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
-
-static bool check_written(struct client *client, bool written) {
-  return written || fail(client, CAUSE_RESET);
-}
 
 /* Asks for a tick in the moment in which the server's silence is too long, where no regular one comes before. */
 static void watch_silence(struct client *client, uint64_t now_ns) {
@@ -542,7 +483,7 @@ const struct driver driver_socketio = {
     .client_bytes = sizeof(struct socketio_client),
     .without = socketio_without,
     .prepare = socketio_prepare,
-    .release = socketio_release,
+    .release = target_release,
     .opened = socketio_opened,
     .received = socketio_received,
     .publish = socketio_publish,

@@ -10,13 +10,14 @@
  *
  * RabbitMQ sends WebSocket messages as text, which must be UTF-8, so the payload is text on every transport. */
 #include "driver/dialogue.h"
+#include "driver/fail.h"
 #include "driver/name.h"
 #include "driver/plans.h"
 #include "driver/query.h"
+#include "driver/target.h"
 #include "driver/ws_client.h"
 
 #include "base/clock.h"
-#include "net/tls.h"
 #include "wire/stomp.h"
 
 #include <assert.h>
@@ -73,54 +74,9 @@ static const struct stomp_plan *plan_of(const struct client *client) {
   return client->run->population;
 }
 
-/* --- destinations --- */
-
-static struct view numbered(const struct stomp_plan *plan, const char *kind, uint32_t number, char *out) {
-  size_t at = name_text(out, name_text(out, 0, view_str(plan->prefix)), view_str(kind));
-  return view_of(out, name_number(out, at, number));
-}
-
-static struct view whole(const struct stomp_plan *plan, const char *kind, char *out) {
-  return view_of(out, name_text(out, name_text(out, 0, view_str(plan->prefix)), view_str(kind)));
-}
-
-/* The i-th destination that a client hears. */
-static struct view subscription_of(const struct client *client, uint32_t i, char out[DESTINATION_MAX]) {
-  const struct stomp_plan *plan = plan_of(client);
-  const struct driver_settings *settings = &client->run->settings;
-  if (settings->broadcast) return whole(plan, ".all", out);
-  if (settings->room_members > 0) return whole(plan, ".room", out);
-  if (settings->groups == 0) return numbered(plan, ".client.", client->index, out);
-  return numbered(plan, ".group.", settings->shared_groups ? i : client->index % settings->groups, out);
-}
-
-static struct view destination_of(
-    const struct client *client, const struct publish *publish, char out[DESTINATION_MAX]) {
-  const struct stomp_plan *plan = plan_of(client);
-  switch (publish->to) {
-  case PUBLISH_TO_ALL:
-    return whole(plan, ".all", out);
-  case PUBLISH_TO_ROOM:
-    return whole(plan, ".room", out);
-  case PUBLISH_TO_GROUP:
-    return numbered(plan, ".group.", publish->recipient, out);
-  case PUBLISH_TO_SELF:
-    return numbered(plan, ".client.", client->index, out);
-  default:
-    return numbered(plan, ".client.", publish->recipient, out);
-  }
-}
-
 /* --- set-up --- */
 
 enum { SETTING_RECEIPTS, SETTING_PREFIX, SETTING_VHOST, SETTINGS };
-
-static void stomp_release(struct driver_run *run) {
-  tls_context_free(run->tls);
-  run->tls = NULL;
-  arena_free(&run->arena);
-  run->population = NULL;
-}
 
 static bool is_header_value(const char *text) {
   return !text || (strlen(text) <= CREDENTIAL_MAX && !strpbrk(text, "\r\n"));
@@ -200,14 +156,6 @@ static uint32_t body_limit(const struct driver_settings *settings) {
   return limit > INT32_MAX ? INT32_MAX : (uint32_t)limit;
 }
 
-static enum status open_target(struct driver_run *run, bool tls, struct err *err) {
-  const struct driver_settings *settings = &run->settings;
-  memcpy(run->server_name, settings->url.host, sizeof run->server_name);
-  enum status status = address_resolve(settings->url.host, settings->url.port, &run->address, err);
-  if (status != STATUS_OK || !tls) return status;
-  return tls_client_context(&run->tls, settings->tls_verify, settings->tls_ca_file, err);
-}
-
 /* Everything that needs no server. */
 enum status stomp_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
@@ -219,11 +167,11 @@ enum status stomp_make_plan(struct driver_run *run, struct err *err) {
   bool tls = strstr(url->scheme, "+tls") || strstr(url->scheme, "+wss");
   if (url->port == 0) url->port = default_port(tls, plan->websocket);
   plan->interval_ms = interval_ms(run);
-  plan->destinations = settings->groups > 0 && settings->shared_groups && !settings->broadcast ? settings->groups : 1;
+  plan->destinations = name_subscriptions(settings);
   plan->body_max = body_limit(settings);
   enum status status = read_settings(run, plan, err);
   if (status == STATUS_OK) status = ws_client_headers(plan->headers, settings, SUBPROTOCOL, err);
-  if (status == STATUS_OK) status = open_target(run, tls, err);
+  if (status == STATUS_OK) status = target_open(run, tls, err);
   if (status == STATUS_OK) describe(run, plan, tls);
   return status;
 }
@@ -289,7 +237,7 @@ static enum status stomp_prepare(struct driver_run *run, struct err *err) {
   enum status status = stomp_make_plan(run, err);
   const struct stomp_plan *plan = run->population;
   if (status == STATUS_OK && !plan->websocket) status = talk_to_server(run, err);
-  if (status != STATUS_OK) stomp_release(run);
+  if (status != STATUS_OK) target_release(run);
   return status;
 }
 
@@ -327,7 +275,8 @@ static bool write_subscribe(struct client *client) {
   uint32_t id = state_of(client)->subscribed;
   char destination[DESTINATION_MAX];
   uint8_t text[STOMP_WRITE_MAX];
-  uint8_t *end = stomp_end(stomp_write_subscribe(text, subscription_of(client, id, destination), id));
+  uint8_t *end = stomp_end(
+      stomp_write_subscribe(text, name_of_subscription(destination, plan_of(client)->prefix, client, id), id));
   return write_whole(client, text, (size_t)(end - text));
 }
 
@@ -337,7 +286,7 @@ static enum publish_result stomp_publish(struct client *client, const struct pub
   struct ws_frame frame;
   if (state_of(client)->step != STEP_READY) return PUBLISH_BLOCKED;
   struct stomp_send send = {
-      .destination = destination_of(client, publish, destination),
+      .destination = name_of_destination(destination, plan_of(client)->prefix, client, publish),
       .content_type = view_str("text/plain"),
       .body_len = publish->payload.size,
       .has_receipt = plan_of(client)->receipts,
@@ -353,15 +302,6 @@ static enum publish_result stomp_publish(struct client *client, const struct pub
 }
 
 /* --- reading: each handler returns false once it has failed the client --- */
-
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
-
-static bool check_written(struct client *client, bool written) {
-  return written || fail(client, CAUSE_RESET);
-}
 
 /* The server sends a heart-beat as often as it can and we want; it may be late by as much again, and ticks are not
  * aligned with it. */
@@ -542,7 +482,7 @@ const struct driver driver_stomp = {
     .client_bytes = sizeof(struct stomp_client),
     .without = stomp_without,
     .prepare = stomp_prepare,
-    .release = stomp_release,
+    .release = target_release,
     .opened = stomp_opened,
     .received = stomp_received,
     .publish = stomp_publish,

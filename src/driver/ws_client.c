@@ -1,6 +1,7 @@
 #include "driver/ws_client.h"
 
 #include "base/rng.h"
+#include "driver/fail.h"
 #include "net/http.h"
 
 #include <stdio.h>
@@ -8,11 +9,6 @@
 
 #define REQUEST_MAX 2048
 #define CONTROL_FRAME_MAX 131
-
-static bool fail(struct client *client, int32_t code) {
-  client->hooks->failed(client, code);
-  return false;
-}
 
 static bool write_raw(struct client *client, const void *data, size_t len) {
   if (!stream_write(&client->stream, data, len)) return false;
