@@ -1,6 +1,7 @@
 #include "load/client.h"
 
 #include "base/clock.h"
+#include "load/bundle.h"
 #include "load/worker.h"
 
 #include <assert.h>
@@ -14,7 +15,6 @@
 
 static_assert(sizeof(struct load_client) - sizeof(struct client) <= 160, "512 bytes an idle client, with its driver");
 
-#define TICK_BUNDLES 128                  /* of keep-alives in one interval */
 #define RETURN_LIMIT_NS (10 * NS_PER_SEC) /* of one attempt to connect again */
 
 static struct load_client *of_base(struct client *base) {
@@ -596,15 +596,9 @@ static const struct client_hooks hooks = {
 
 static void open_connection(struct load_client *client);
 
-/* Keep-alives of a worker leave in bundles, each bundle a small part of the interval apart, and the workers one after
- * the other: what comes together is read and answered together, which costs far less than one by one. */
 static uint64_t next_tick_ns(const struct load_client *client, uint64_t now_ns) {
   const struct worker *worker = client->worker;
-  uint64_t tick_ns = driver_tick_ns(client->base.run), bundle_ns = tick_ns / TICK_BUNDLES;
-  uint64_t next_ns = now_ns + tick_ns;
-  if (bundle_ns == 0) return next_ns;
-  uint64_t offset_ns = bundle_ns * worker->number / worker->plan->workers;
-  return next_ns - (next_ns - offset_ns) % bundle_ns;
+  return bundle_next_ns(now_ns, driver_tick_ns(client->base.run), worker->number, worker->plan->workers);
 }
 
 static void on_tick(struct timer *timer, uint64_t now_ns) {

@@ -34,7 +34,7 @@ struct server_config {
   uint32_t message_max_bytes; /* of one WebSocket message */
   uint32_t chatroom_history;  /* messages that a chatroom keeps; 0: SERVER_CHATROOM_HISTORY */
   uint32_t slow_reader_ms;    /* a session whose output does not move for so long is dropped */
-  uint32_t ping_interval_ms;  /* WebSocket Pings of the server; 0: 5,000, more with many sessions (session.h) */
+  uint32_t ping_interval_ms;  /* WebSocket Pings of the server; 0: 5,000, more with many sessions (pings.h) */
   uint32_t login_deadline_ms; /* from accept to a successful login: 10,000 */
   uint32_t read_deadline_ms;  /* without a data frame or a Pong: 60,000 */
   const char *admin_secret;   /* of the signed admin API; never logged. NULL: admin calls are refused */

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "server/gateway.h"
+#include "server/pings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,34 +145,24 @@ static bool check_input(struct session *session) {
   return false;
 }
 
-static uint64_t ping_interval_ns(const struct session *session) {
-  const struct gateway *gateway = session->gateway;
-  const struct server_config *config = gateway->config;
-  if (config->ping_interval_ms) return config->ping_interval_ms * NS_PER_MS;
-  /* The kernel deals connections out evenly, so this gateway's share tells of all. */
-  uint64_t sessions = atomic_load_explicit(&gateway->stats.sessions, memory_order_relaxed) * (uint64_t)config->gateways;
-  uint64_t interval_ms = sessions * 1000 / SESSION_PINGS_PER_SEC;
-  uint64_t most_ms = config->read_deadline_ms / 3 * 2; /* the answer must come in time */
-  if (interval_ms > most_ms) interval_ms = most_ms;
-  if (interval_ms < SESSION_PING_MIN_MS) interval_ms = SESSION_PING_MIN_MS;
-  return interval_ms * NS_PER_MS;
+static struct ping_rule ping_rule(const struct session *session) {
+  const struct server_config *config = session->gateway->config;
+  return (struct ping_rule){.asked_ms = config->ping_interval_ms, .read_deadline_ms = config->read_deadline_ms};
 }
 
-/* Among many sessions only those that say nothing by themselves are asked. */
-static bool was_heard(const struct session *session, uint64_t interval_ns, uint64_t now_ns) {
-  if (session->gateway->config->ping_interval_ms || interval_ns <= SESSION_PING_MIN_MS * NS_PER_MS) return false;
-  return session->input_ns + interval_ns > now_ns;
+/* The kernel deals connections out evenly, so this gateway's share tells of all. */
+static uint64_t current_interval_ns(const struct session *session, const struct ping_rule *rule) {
+  const struct gateway *gateway = session->gateway;
+  uint64_t sessions = atomic_load_explicit(&gateway->stats.sessions, memory_order_relaxed);
+  return ping_interval_ns(rule, sessions * (uint64_t)gateway->config->gateways);
 }
 
 static void ping_if_due(struct session *session) {
   uint64_t now = now_of(session);
   if (now < session->deadline_ns) return;
-  uint64_t interval_ns = ping_interval_ns(session);
-  if (was_heard(session, interval_ns, now)) {
-    session->deadline_ns = session->input_ns + interval_ns;
-    return;
-  }
-  session->deadline_ns = now + interval_ns;
+  struct ping_rule rule = ping_rule(session);
+  uint64_t interval_ns = current_interval_ns(session, &rule);
+  if (ping_passes_over(&rule, interval_ns, session->input_ns, now, &session->deadline_ns)) return;
   if (stream_pending(&session->stream)) return;
   uint8_t frame[131];
   session_write_raw(session, frame, ws_write_control(frame, WS_PING, NULL, 0, NULL));
@@ -347,7 +338,8 @@ static void open_session(struct session *session, struct view user_id) {
   memcpy(session->user_id, user_id.data, user_id.len);
   session->user_id[user_id.len] = '\0';
   session->user_id_len = (uint16_t)user_id.len;
-  uint64_t interval = ping_interval_ns(session);
+  struct ping_rule rule = ping_rule(session);
+  uint64_t interval = current_interval_ns(session, &rule);
   session->deadline_ns = now_of(session) + interval / 2 + rng_below(&session->gateway->rng, interval / 2 + 1);
   session->next_index = 1;
   session->ws.max_message_bytes = session->gateway->config->message_max_bytes;

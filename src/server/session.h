@@ -85,11 +85,6 @@ struct session {
 /* architecture.md: an idle plain connection costs at most 512 bytes of user space. 64 are left for the user id. */
 _Static_assert(sizeof(struct session) <= 448, "idle session budget");
 
-/* The automatic interval of Pings: 5 s, and longer where that would be more than 5,000 a second over all gateways, two
- * thirds of the read deadline at most. Where it is longer, who was heard within it is not asked. */
-#define SESSION_PING_MIN_MS 5000
-#define SESSION_PINGS_PER_SEC 5000
-
 extern const struct stream_ops session_stream_ops;
 
 /* ---- session.c ---- */
