@@ -17,7 +17,6 @@ const OUTCOME_TONE = { held: 'good', broken: 'bad', invalid: 'warn' };
 const ENDS = {
   found: ['good', 'Capacity found'],
   all_held: ['good', 'Nothing broke: a lower bound'],
-  top_mixed: ['warn', 'Nothing broke for good: a lower bound'],
   none_held: ['bad', 'Not even the lowest load held'],
   stayed_invalid: ['warn', 'No answer: the tests stayed invalid'],
   tests_spent: ['warn', 'No answer: the tests were used up'],

@@ -79,16 +79,32 @@ static void objective_text(char why[256], const struct report_objective *objecti
   }
 }
 
+/* Somebody else had the cores for a while, which may be all that broke the step. */
+static enum search_outcome doubt(const struct report *report, char why[256]) {
+  uint64_t gap_ns = 0;
+  for (uint32_t i = 0; i < report->workers; i++) {
+    if (report->worker[i].clock_gap_ns > gap_ns) gap_ns = report->worker[i].clock_gap_ns;
+  }
+  double share = report->measure_s > 0 ? (double)gap_ns / 1e9 / report->measure_s : 0;
+  if (share <= FIND_DOUBT_GAP_SHARE) return SEARCH_BROKEN;
+  size_t len = strlen(why);
+  snprintf(why + len, 256 - len, " (doubtful: %.1f %% clock gaps)", share * 100);
+  return SEARCH_DOUBTFUL;
+}
+
 static enum search_outcome judge_server(const struct report *report, char why[256]) {
   const char *reason = blamed(report, BLAME_GENERATOR);
   if (reason) return because(why, reason, SEARCH_INVALID);
   const struct report_objective *objective = broken_objective(report);
   if (objective) {
     objective_text(why, objective);
-    return SEARCH_BROKEN;
+    return doubt(report, why);
   }
   reason = blamed(report, BLAME_SERVER);
-  if (reason) return because(why, reason, SEARCH_BROKEN);
+  if (reason) {
+    because(why, reason, SEARCH_BROKEN);
+    return doubt(report, why);
+  }
   if (report->reasons) return because(why, report->reason[0], SEARCH_INVALID);
   return because(why, "", SEARCH_HELD);
 }
@@ -194,15 +210,21 @@ static enum status run_at(struct find *find, const struct search_step *asked, st
     find->interrupted = report.interrupted;
     report_free(&report);
   }
-  if (settings->ended) settings->ended(settings->context, step);
   return STATUS_OK;
 }
 
+static void say_ended(const struct find *find, const struct find_step *step) {
+  if (find->settings.ended) find->settings.ended(find->settings.context, step);
+}
+
 static enum status take_step(struct find *find, const struct search_step *asked, struct err *err) {
-  enum status status = run_at(find, asked, &find->step[find->steps], err);
+  struct find_step *step = &find->step[find->steps];
+  enum status status = run_at(find, asked, step, err);
   if (status != STATUS_OK) return status == STATUS_INTERRUPTED && find->steps ? STATUS_OK : status;
-  if (!find->interrupted) search_feed(&find->search, find->step[find->steps].outcome);
+  if (!find->interrupted) step->outcome = search_feed(&find->search, step->outcome);
+  if (step->outcome == SEARCH_DOUBTFUL) step->outcome = SEARCH_INVALID;
   find->steps++;
+  say_ended(find, step);
   return STATUS_OK;
 }
 
@@ -215,7 +237,11 @@ static void take_shares(struct find *find) {
     if (search->settings.whole_numbers) asked.load = floor(asked.load);
     if (asked.load <= 0) continue;
     struct err err = {0};
-    if (run_at(find, &asked, &find->share[find->shares], &err) == STATUS_OK && !find->interrupted) find->shares++;
+    struct find_step *step = &find->share[find->shares];
+    if (run_at(find, &asked, step, &err) != STATUS_OK || find->interrupted) continue;
+    if (step->outcome == SEARCH_DOUBTFUL) step->outcome = SEARCH_INVALID;
+    find->shares++;
+    say_ended(find, step);
   }
 }
 
@@ -243,7 +269,6 @@ int find_exit_code(const struct find *find) {
   switch (find->search.end) {
   case SEARCH_FOUND:
   case SEARCH_ALL_HELD:
-  case SEARCH_TOP_MIXED:
     return 0;
   case SEARCH_NONE_HELD:
     return 1;

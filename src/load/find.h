@@ -10,6 +10,7 @@
 
 #define FIND_SCHEMA_VERSION 1
 #define FIND_TESTS_MAX 100
+#define FIND_DOUBT_GAP_SHARE 0.01 /* of a measure phase that a worker lost to clock gaps: a break then is doubtful */
 
 enum find_vary { FIND_RATE, FIND_CLIENTS };
 enum find_subject { FIND_SERVER, FIND_GENERATOR };

@@ -16,7 +16,6 @@ static const char *const end_names[] = {
     [SEARCH_FOUND] = "found",
     [SEARCH_NONE_HELD] = "none_held",
     [SEARCH_ALL_HELD] = "all_held",
-    [SEARCH_TOP_MIXED] = "top_mixed",
     [SEARCH_STAYED_INVALID] = "stayed_invalid",
     [SEARCH_TESTS_SPENT] = "tests_spent",
 };
@@ -64,13 +63,13 @@ static const struct search_load *load_of(const struct search *search, double loa
   return NULL;
 }
 
-static void tests_of(char out[64], const struct search *search, double load) {
+static void tests_of(char out[64], const struct search *search, double load, enum search_outcome side) {
   const struct search_load *entry = load_of(search, load);
   if (!entry) {
     out[0] = '\0';
     return;
   }
-  snprintf(out, 64, "%" PRIu32 " of %" PRIu32 " tests", entry->held ? entry->held : entry->broken,
+  snprintf(out, 64, "%" PRIu32 " of %" PRIu32 " tests", side == SEARCH_HELD ? entry->held : entry->broken,
       entry->held + entry->broken);
 }
 
@@ -91,8 +90,8 @@ static const char *why_at(const struct find *find, double load, enum search_outc
 static void sentence_found(char *out, size_t size, const struct find *find) {
   const struct search *search = &find->search;
   char held[64], broken[64];
-  tests_of(held, search, search->held);
-  tests_of(broken, search, search->broken);
+  tests_of(held, search, search->held, SEARCH_HELD);
+  tests_of(broken, search, search->broken, SEARCH_BROKEN);
   snprintf(out, size, "between %g and %g %s: %g held in %s, %g broke in %s (%s)", search->held, search->broken,
       unit_of(&find->settings), search->held, held, search->broken, broken,
       why_at(find, search->broken, SEARCH_BROKEN));
@@ -129,12 +128,6 @@ static void sentence(char *out, size_t size, const struct find *find) {
     snprintf(
         out, size, "at least %g %s: nothing up to there broke it; raise --to to find its limit", search->held, unit);
     break;
-  case SEARCH_TOP_MIXED:
-    snprintf(out, size,
-        "at least %g %s: above, loads held and broke by turns up to %g, and none broke for good; raise "
-        "--to",
-        search->held, unit, find->settings.search.to);
-    break;
   case SEARCH_STAYED_INVALID:
     sentence_invalid(out, size, find);
     break;
@@ -168,7 +161,7 @@ static void write_at_held(FILE *file, const struct find *find) {
   }
 }
 
-/* Loads between the sides of the answer: there the subject is random, and how often it held says how much. */
+/* Loads that did not always do the same: there subject or machine were random, and how often it held says how much. */
 static void write_mixed(FILE *file, const struct find *find) {
   const struct search *search = &find->search;
   for (uint32_t i = 0; i < search->loads; i++) {

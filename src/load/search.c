@@ -28,23 +28,30 @@ enum status search_start(struct search *search, const struct search_settings *se
 
 /* --- what the tests so far say --- */
 
-/* Indices into search->load; -1: there is none. */
+enum search_outcome search_side(const struct search_load *load) {
+  uint32_t held = load->held, broken = load->broken;
+  if (held > 0 && broken > 0 && load->held_full + load->broken_full > 0) {
+    held = load->held_full;
+    broken = load->broken_full;
+  }
+  if (held > broken) return SEARCH_HELD;
+  return broken > held && broken >= SEARCH_BREAKS_MIN ? SEARCH_BROKEN : SEARCH_INVALID;
+}
+
+/* Indices into search->load; -1: there is none. All loads up to held held, and all from broken on broke. */
 struct view_of_tests {
-  int lowest_broken, highest_held; /* of all loads with such a test, mixed ones too */
-  int held, broken;                /* the sides of the answer */
+  int held, broken;
+  int open; /* tested, and on no side yet */
 };
 
 static struct view_of_tests view_tests(const struct search *search) {
-  struct view_of_tests view = {-1, -1, -1, -1};
-  for (int i = 0; i < (int)search->loads; i++) {
-    if (search->load[i].broken && view.lowest_broken < 0) view.lowest_broken = i;
-    if (search->load[i].held) view.highest_held = i;
-  }
+  struct view_of_tests view = {-1, -1, -1};
   for (int i = 0; i < (int)search->loads; i++) {
     const struct search_load *load = &search->load[i];
-    bool nothing_broken_below = view.lowest_broken < 0 || i < view.lowest_broken;
-    if (load->held && nothing_broken_below) view.held = i;
-    if (load->broken && i > view.highest_held && view.broken < 0) view.broken = i;
+    enum search_outcome side = search_side(load);
+    if (side == SEARCH_HELD) view.held = i;
+    if (side == SEARCH_BROKEN && view.broken < 0) view.broken = i;
+    if (side == SEARCH_INVALID && load->held + load->broken > 0) view.open = i;
   }
   return view;
 }
@@ -79,6 +86,14 @@ static bool short_step(struct search_step *step, double load) {
   return true;
 }
 
+/* Tests a load on that is on no side, as long as its tests were. */
+static bool settle(const struct search *search, int index, struct search_step *step) {
+  if (index < 0) return false;
+  const struct search_load *load = &search->load[index];
+  *step = (struct search_step){.load = load->load, .full_length = load->held_full + load->broken_full > 0};
+  return true;
+}
+
 /* Another test of a side of the answer, until it has enough of them. */
 static bool confirm(const struct search *search, int index, bool side_held, struct search_step *step) {
   if (index < 0) return false;
@@ -90,34 +105,26 @@ static bool confirm(const struct search *search, int index, bool side_held, stru
   return true;
 }
 
-/* Climbs on when no load is known to break for good. */
+/* Climbs on when no load is known to break. */
 static bool climb(const struct search *search, const struct view_of_tests *view, struct search_step *step) {
   const struct search_settings *settings = &search->settings;
-  if (view->highest_held < 0 && view->lowest_broken < 0) return short_step(step, settings->from);
-  if (view->broken >= 0 || view->highest_held < 0) return false;
-  double top = load_at(search, view->highest_held);
+  if (view->broken >= 0) return false;
+  if (view->held < 0) return short_step(step, settings->from);
+  double top = load_at(search, view->held);
   return top < settings->to && short_step(step, climb_from(settings, top));
 }
 
-/* Halves the gap on each side: from what holds to the first that broke, from the last that held to what breaks. They
- * are the same gap unless loads between the sides are mixed. */
+/* Halves the gap between the sides. */
 static bool narrow(const struct search *search, const struct view_of_tests *view, struct search_step *step) {
-  const struct search_settings *settings = &search->settings;
-  if (view->held >= 0 && view->lowest_broken >= 0) {
-    double low = load_at(search, view->held), high = load_at(search, view->lowest_broken);
-    if (is_wide(settings, low, high)) return short_step(step, middle(settings, low, high));
-  }
-  if (view->broken >= 0 && view->highest_held >= 0) {
-    double low = load_at(search, view->highest_held), high = load_at(search, view->broken);
-    if (is_wide(settings, low, high)) return short_step(step, middle(settings, low, high));
-  }
-  return false;
+  if (view->held < 0 || view->broken < 0) return false;
+  double low = load_at(search, view->held), high = load_at(search, view->broken);
+  return is_wide(&search->settings, low, high) && short_step(step, middle(&search->settings, low, high));
 }
 
 static bool choose(const struct search *search, struct search_step *step) {
   struct view_of_tests view = view_tests(search);
-  return climb(search, &view, step) || narrow(search, &view, step) || confirm(search, view.held, true, step) ||
-         confirm(search, view.broken, false, step);
+  return settle(search, view.open, step) || climb(search, &view, step) || narrow(search, &view, step) ||
+         confirm(search, view.held, true, step) || confirm(search, view.broken, false, step);
 }
 
 bool search_next(const struct search *search, struct search_step *step) {
@@ -142,13 +149,13 @@ static void count(struct search *search, struct search_load *load, enum search_o
   switch (outcome) {
   case SEARCH_HELD:
     load->held++;
-    load->held_full |= full_length;
+    load->held_full += full_length;
     break;
   case SEARCH_BROKEN:
     load->broken++;
-    load->broken_full |= full_length;
+    load->broken_full += full_length;
     break;
-  case SEARCH_INVALID:
+  default:
     load->invalid++;
     break;
   }
@@ -166,21 +173,30 @@ static enum search_end end_of(const struct search *search) {
   if (search->invalid_in_a_row > SEARCH_INVALID_RETRIES_MAX) return SEARCH_STAYED_INVALID;
   if (choose(search, &step)) return search->tests >= search->settings.tests_max ? SEARCH_TESTS_SPENT : SEARCH_GOES_ON;
   if (search->held == 0) return SEARCH_NONE_HELD;
-  if (search->broken > 0) return SEARCH_FOUND;
-  return view_tests(search).lowest_broken < 0 ? SEARCH_ALL_HELD : SEARCH_TOP_MIXED;
+  return search->broken > 0 ? SEARCH_FOUND : SEARCH_ALL_HELD;
 }
 
-void search_feed(struct search *search, enum search_outcome outcome) {
+static enum search_outcome without_doubt(struct search_load *load, enum search_outcome outcome) {
+  if (outcome != SEARCH_DOUBTFUL) return outcome;
+  return ++load->doubtful > SEARCH_DOUBTS_FORGIVEN ? SEARCH_BROKEN : SEARCH_INVALID;
+}
+
+enum search_outcome search_feed(struct search *search, enum search_outcome outcome) {
   struct search_step step;
-  if (!search_next(search, &step)) return;
+  if (!search_next(search, &step)) return outcome;
   struct search_load *load = entry_of(search, step.load);
   search->tests++;
   if (!load) {
     search->end = SEARCH_TESTS_SPENT;
-    return;
+    return outcome;
   }
+  bool doubtful = outcome == SEARCH_DOUBTFUL;
+  uint32_t in_a_row = search->invalid_in_a_row;
+  outcome = without_doubt(load, outcome);
   count(search, load, outcome, step.full_length);
+  if (doubtful && outcome == SEARCH_INVALID) search->invalid_in_a_row = in_a_row; /* each load has its own */
   if (outcome == SEARCH_INVALID) search->invalid_at = step.load;
   note_answer(search);
   search->end = end_of(search);
+  return outcome;
 }

@@ -26,11 +26,12 @@ function checkConsistent({ document, out, code }) {
   const shown = steps.length + document.below_capacity.length;
   assert.equal(out.split('\n').filter((line) => /^ *\d+ .* (held|broken|invalid) /.test(line)).length, shown, out);
   for (const { load, held, broken } of loads) {
-    if (result.highest_held !== null && load <= result.highest_held) assert.equal(broken, 0, `${load} broke`);
-    if (result.lowest_broken !== null && load >= result.lowest_broken) assert.equal(held, 0, `${load} held`);
+    if (held + broken === 0) continue; // it stayed invalid
+    if (result.highest_held !== null && load <= result.highest_held) assert.ok(held > 0, `${load} never held`);
+    if (result.lowest_broken !== null && load >= result.lowest_broken) assert.ok(broken > 1, `${load} broke ${broken} times`);
   }
   for (const step of steps) assert.equal(step.why === null, step.outcome === 'held');
-  const ends = { found: 0, all_held: 0, top_mixed: 0, none_held: 1, stayed_invalid: 3, tests_spent: 3 };
+  const ends = { found: 0, all_held: 0, none_held: 1, stayed_invalid: 3, tests_spent: 3 };
   assert.equal(code, ends[result.end], `exit code of ${result.end}`);
 }
 

@@ -36,6 +36,13 @@ static void judges_server_and_generator_apart(void **state) {
   assert_non_null(strstr(why, "cannot be judged"));
   assert_int_equal(judged(FIND_SERVER, &report, "ack.p99.9<1s,lost>0", why), SEARCH_BROKEN);
 
+  /* A machine that was taken away for 2 %: what held did so all the same, what broke is in doubt. */
+  report.worker[0].clock_gap_ns = (uint64_t)(report.measure_s * 0.02e9);
+  assert_int_equal(judged(FIND_SERVER, &report, "ack.p99<2ms", why), SEARCH_HELD);
+  assert_int_equal(judged(FIND_SERVER, &report, "ack.p99<500us", why), SEARCH_DOUBTFUL);
+  assert_string_equal(why, "ack.p99<500us: 1 ms (doubtful: 2.0 % clock gaps)");
+  report.worker[0].clock_gap_ns = 0;
+
   codes_add(&report.measure.connections.dropped, CAUSE_RESET, 2);
   assert_int_equal(judged(FIND_SERVER, &report, NULL, why), SEARCH_BROKEN);
   assert_non_null(strstr(why, "dropped"));
