@@ -1,0 +1,26 @@
+/* multistream-select 1.0.0: messages of a varint length, a text and a newline. */
+#ifndef MUSTER_WIRE_MULTISTREAM_H
+#define MUSTER_WIRE_MULTISTREAM_H
+
+#include "base/view.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MULTISTREAM_HEADER "/multistream/1.0.0"
+#define MULTISTREAM_NOT_AVAILABLE "na"
+#define MULTISTREAM_TEXT_MAX 1023
+#define MULTISTREAM_MESSAGE_MAX (2 + MULTISTREAM_TEXT_MAX + 1)
+
+enum multistream_result { MULTISTREAM_COMPLETE, MULTISTREAM_PARTIAL, MULTISTREAM_BAD };
+
+/* On COMPLETE *text is without the newline and *used what the message took. BAD: longer than 1,024 bytes, empty, or
+ * not ended by a newline. */
+enum multistream_result multistream_read(struct view bytes, struct view *text, size_t *used);
+
+/* Bytes of a message for a text of at most MULTISTREAM_TEXT_MAX bytes; the writer returns the position behind it. */
+size_t multistream_size(size_t text_len);
+uint8_t *multistream_write(uint8_t *at, struct view text);
+
+#endif
