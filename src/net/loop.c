@@ -36,6 +36,7 @@ struct loop {
   struct stream *dirty;
   struct stream *failed; /* their closed is called at the end of a turn, at the latest of the next one */
   struct stream *ending; /* failed ones whose closed is called now */
+  struct loop_hook *hooks;
   struct guard *guards;
   struct deferred *deferred;
   size_t deferred_count;
@@ -199,8 +200,39 @@ static bool pace(struct loop *loop) {
   return true;
 }
 
+void loop_before_flush(struct loop *loop, struct loop_hook *hook) {
+  if (hook->is_asked) return;
+  hook->is_asked = true;
+  hook->next = loop->hooks;
+  loop->hooks = hook;
+}
+
+void loop_forget_hook(struct loop *loop, struct loop_hook *hook) {
+  struct loop_hook **link = &loop->hooks;
+  if (!hook->is_asked) return;
+  while (*link != hook)
+    link = &(*link)->next;
+  *link = hook->next;
+  hook->is_asked = false;
+}
+
+/* Those that ask again from within wait for the next time. */
+static void run_hooks(struct loop *loop) {
+  size_t count = 0;
+  for (const struct loop_hook *hook = loop->hooks; hook; hook = hook->next)
+    count++;
+  while (count-- && loop->hooks) {
+    struct loop_hook *oldest = loop->hooks;
+    while (oldest->next)
+      oldest = oldest->next;
+    loop_forget_hook(loop, oldest);
+    oldest->run(oldest);
+  }
+}
+
 /* What the pacer writes meanwhile goes to the front of the list, so it leaves first. */
 static void flush_dirty(struct loop *loop) {
+  run_hooks(loop);
   while (loop->dirty) {
     struct stream *stream = loop->dirty;
     stream_leave_list(stream);
@@ -248,7 +280,7 @@ static void wait_for_events(struct loop *loop, uint64_t until_ns) {
   uint64_t other_ns = earlier(until_ns, wheel_next_ns(loop->wheel));
   uint64_t spin_from_ns = pacer_ns > loop->spin_ns ? pacer_ns - loop->spin_ns : 0;
   uint64_t sleep_until_ns = earlier(other_ns, pacer_ns == FOREVER ? FOREVER : spin_from_ns);
-  if (loop->dirty || loop->failed || loop->deferred_count) sleep_until_ns = other_ns = 0;
+  if (loop->dirty || loop->failed || loop->deferred_count || loop->hooks) sleep_until_ns = other_ns = 0;
   for (;;) {
     uint64_t now_ns = loop->now_ns;
     bool sleeps = now_ns < sleep_until_ns;

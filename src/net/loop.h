@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "net/timer.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,17 @@ struct wheel *loop_wheel(struct loop *loop);
 /* Calls release(memory) at the end of the turn (or of the next, when called from a release), when no pending event can
  * point into it. */
 void loop_defer(struct loop *loop, void (*release)(void *memory), void *memory);
+
+/* Work for the moment before streams are flushed: at the end of a turn, and after the pacer ran. Embedded in its owner,
+ * which sets run; the hook is forgotten before it runs and may ask again from within. */
+struct loop_hook {
+  void (*run)(struct loop_hook *hook);
+  struct loop_hook *next;
+  bool is_asked;
+};
+void loop_before_flush(struct loop *loop, struct loop_hook *hook);
+/* Harmless when it was not asked for. */
+void loop_forget_hook(struct loop *loop, struct loop_hook *hook);
 
 /* What the loop saw of its own time, for the verdict: busy share and gaps (the clock jumped by more than 1 ms between
  * two readings of a spin, or a sleep lasted that much too long: the hypervisor or another process took the core). */

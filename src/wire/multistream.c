@@ -19,6 +19,19 @@ enum multistream_result multistream_read(struct view bytes, struct view *text, s
   return MULTISTREAM_COMPLETE;
 }
 
+enum multistream_result multistream_next(bool *got_header, struct view *bytes, struct view *text) {
+  for (;;) {
+    size_t used;
+    enum multistream_result result = multistream_read(*bytes, text, &used);
+    if (result != MULTISTREAM_COMPLETE) return result;
+    bytes->data += used;
+    bytes->len -= used;
+    if (*got_header) return MULTISTREAM_COMPLETE;
+    if (!view_is(*text, MULTISTREAM_HEADER)) return MULTISTREAM_BAD;
+    *got_header = true;
+  }
+}
+
 size_t multistream_size(size_t text_len) {
   return (text_len + 1 < 0x80 ? 1 : 2) + text_len + 1;
 }

@@ -19,6 +19,10 @@ enum multistream_result { MULTISTREAM_COMPLETE, MULTISTREAM_PARTIAL, MULTISTREAM
  * not ended by a newline. */
 enum multistream_result multistream_read(struct view bytes, struct view *text, size_t *used);
 
+/* The next message but the header, which must come first (*got_header tells whether it has); takes what it used off the
+ * bytes. BAD also when the header is another one. */
+enum multistream_result multistream_next(bool *got_header, struct view *bytes, struct view *text);
+
 /* Bytes of a message for a text of at most MULTISTREAM_TEXT_MAX bytes; the writer returns the position behind it. */
 size_t multistream_size(size_t text_len);
 uint8_t *multistream_write(uint8_t *at, struct view text);

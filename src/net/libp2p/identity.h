@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/view.h"
+#include "net/libp2p/noise.h"
 #include "wire/peer_id.h"
 
 #include <stdbool.h>
@@ -12,7 +13,6 @@
 
 #define IDENTITY_SEED_BYTES 32
 #define IDENTITY_SIGNATURE_BYTES 64
-#define NOISE_KEY_BYTES 32
 
 struct libp2p_identity {
   uint8_t secret_key[64]; /* Ed25519: seed, then public key */

@@ -103,7 +103,7 @@ struct libp2p_config {
   uint32_t dials_at_once;     /* UDX dials that have not heard from the peer; the others wait their turn (8) */
   uint32_t out_max;           /* bytes that wait in one stream (16 MiB) */
   uint32_t datagram_max;      /* to which datagrams may grow where probes get through (1,472; 1,200 to 9,000) */
-  uint64_t setup_deadline_ns; /* from dial or accept to opened (15 s) */
+  uint64_t setup_deadline_ns; /* from when a dial's turn came, or from accept, to opened (15 s) */
   uint64_t keep_alive_ns;     /* between two pings of our own, each answered within 10 s (15 s); UINT64_MAX: none */
 };
 
@@ -137,8 +137,8 @@ bool libp2p_conn_is_dialer(const struct libp2p_conn *conn);
 /* Smoothed round trip of the transport; 0 over TCP. */
 uint64_t libp2p_conn_rtt_ns(const struct libp2p_conn *conn);
 
-/* Opens a stream and proposes the protocol; the proposal leaves with what is written in this turn. NULL: the
- * connection is not open, memory is out, or 256 streams wait for the peer to take them. */
+/* Opens a stream and proposes the protocol (a text that outlives the stream); the proposal leaves with what is written
+ * in this turn. NULL: the connection is not open, memory is out, or 256 streams wait for the peer to take them. */
 struct libp2p_stream *libp2p_open_stream(
     struct libp2p_conn *conn, const char *protocol_id, const struct libp2p_stream_ops *ops, void *user);
 
@@ -155,8 +155,8 @@ size_t libp2p_stream_pending(const struct libp2p_stream *stream);
 void libp2p_stream_end(struct libp2p_stream *stream);
 /* Ends the stream at once; no callback follows. */
 void libp2p_stream_reset(struct libp2p_stream *stream);
-/* A message of len bytes (counted from the first byte that received has not used) is to be given whole: lets the peer
- * send it. False: it is longer than 16 MiB. */
+/* What comes is to be kept until len bytes of it are here (counted from the first byte that received is given just now,
+ * or would be given next): lets the peer send them. False: more than 16 MiB. */
 bool libp2p_stream_expect(struct libp2p_stream *stream, size_t len);
 /* Gives what received has left once more, at the end of the turn. */
 void libp2p_stream_resume(struct libp2p_stream *stream);

@@ -311,7 +311,7 @@ static uint64_t idle_due_ns(const struct udx *udx) {
 void udx_tick(struct udx *udx, uint64_t now_ns) {
   if (udx->end != UDX_OPEN) return;
   if (now_ns >= idle_due_ns(udx)) {
-    udx->end = UDX_IDLE;
+    udx->end = UDX_IDLE_TIMEOUT;
     return;
   }
   if (now_ns >= udx->ack_due_ns) udx->ack_now = true;

@@ -53,10 +53,10 @@ struct udx_options {
 /* Why a connection is over. */
 enum udx_end {
   UDX_OPEN = 0,
-  UDX_CLOSED,      /* by us */
-  UDX_PEER_CLOSED, /* CONNECTION_CLOSE came */
-  UDX_IDLE,        /* nothing came for 30 s */
-  UDX_VIOLATION,   /* the peer broke a rule; it is told */
+  UDX_CLOSED,       /* by us */
+  UDX_PEER_CLOSED,  /* CONNECTION_CLOSE came */
+  UDX_IDLE_TIMEOUT, /* nothing came for 30 s */
+  UDX_VIOLATION,    /* the peer broke a rule; it is told */
   UDX_NO_MEMORY,
 };
 

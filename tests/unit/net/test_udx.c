@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "net/libp2p/udx.h"
+#include "support/hex.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -338,8 +339,8 @@ static void a_silent_peer_ends_the_connection_after_30_seconds(void **state) {
   uint64_t quiet_ns = world.now_ns;
   while (step(&world))
     ;
-  assert_int_equal(udx_ended(world.side[0].udx, NULL), UDX_IDLE);
-  assert_int_equal(udx_ended(world.side[1].udx, NULL), UDX_IDLE);
+  assert_int_equal(udx_ended(world.side[0].udx, NULL), UDX_IDLE_TIMEOUT);
+  assert_int_equal(udx_ended(world.side[1].udx, NULL), UDX_IDLE_TIMEOUT);
   assert_in_range((world.now_ns - quiet_ns) / NS_PER_SEC, 29, 31);
   finish(&world);
 }
@@ -351,7 +352,7 @@ static void a_dead_path_is_tried_again_with_pauses(void **state) {
   world.side[0].total = 100;
   while (step(&world))
     ;
-  assert_int_equal(udx_ended(world.side[0].udx, NULL), UDX_IDLE);
+  assert_int_equal(udx_ended(world.side[0].udx, NULL), UDX_IDLE_TIMEOUT);
   /* SYN and data, at once, after 300 ms, then doubling up to 2 s: some 18 times each in 30 s. */
   assert_in_range(world.side[0].sent_datagrams, 30, 44);
   finish(&world);
@@ -405,27 +406,16 @@ static void more_streams_than_allowed_are_reset(void **state) {
 }
 
 /* Packets by hand to a listener's side. */
-static size_t bytes_of(const char *hex, uint8_t *out) {
-  size_t len = 0;
-  for (; *hex; hex++) {
-    unsigned byte;
-    if (*hex == ' ') continue;
-    assert_int_equal(sscanf(hex++, "%2x", &byte), 1);
-    out[len++] = (uint8_t)byte;
-  }
-  return len;
-}
-
 static void feed(struct world *world, int to, const char *hex) {
   uint8_t bytes[2048];
   struct udx_packet packet;
-  assert_true(udx_read_packet(bytes, bytes_of(hex, bytes), &packet));
+  assert_true(udx_read_packet(bytes, hex_bytes(hex, bytes), &packet));
   udx_received(world->side[to].udx, &packet, world->now_ns);
 }
 
 static void expect_packet(struct world *world, int from, const char *hex) {
   uint8_t expected[2048], bytes[UDX_DATAGRAM_MAX];
-  size_t expected_len = bytes_of(hex, expected);
+  size_t expected_len = hex_bytes(hex, expected);
   assert_int_equal(udx_transmit(world->side[from].udx, bytes, sizeof bytes, world->now_ns), expected_len);
   assert_memory_equal(bytes, expected, expected_len);
 }
@@ -447,9 +437,9 @@ static void packets_are_those_of_the_vectors(void **state) {
   begin(&world, (struct conditions){0}, 1);
   struct side *client = &world.side[0];
   expect_packet(&world, 0, SYN);
-  assert_true(udx_write(client->stream, negotiation, bytes_of(NEGOTIATION, negotiation)));
+  assert_true(udx_write(client->stream, negotiation, hex_bytes(NEGOTIATION, negotiation)));
   expect_packet(&world, 0, TO_SERVER "00000001 00000000 00000001 03 02 0000000000000000 001c " NEGOTIATION);
-  bytes_of("0020493e82fc74464a59268817623d2053c5eb8e2cc4a988b4fee179ec6b010d531d", noise);
+  hex_bytes("0020493e82fc74464a59268817623d2053c5eb8e2cc4a988b4fee179ec6b010d531d", noise);
   assert_true(udx_write(client->stream, noise, sizeof noise));
   expect_packet(&world, 0,
       TO_SERVER "00000002 00000000 00000001 03 00 000000000000001c 0022"
@@ -493,7 +483,7 @@ static void a_server_acknowledges_and_answers_as_in_the_vectors(void **state) {
   feed(&world, 1, TO_SERVER "00000001 00000000 00000001 03 02 0000000000000000 001c " NEGOTIATION);
   expect_packet(&world, 1, TO_CLIENT "00000000 00000001 00000000 02 00000001 0000 00 00000002");
   expect_nothing(&world, 1);
-  assert_true(udx_write(world.side[1].stream, negotiation, bytes_of(NEGOTIATION, negotiation)));
+  assert_true(udx_write(world.side[1].stream, negotiation, hex_bytes(NEGOTIATION, negotiation)));
   expect_packet(&world, 1, TO_CLIENT "00000000 00000001 00000002 03 02 0000000000000000 001c " NEGOTIATION);
   finish(&world);
 }
@@ -546,7 +536,7 @@ static void credit_is_given_and_asked_for(void **state) {
     feed(&world, 0, hex);
   }
   uint8_t blocked[64];
-  size_t blocked_len = bytes_of(TO_SERVER "00000000 00000000 00000001 0f 00000001 0000000000010000", blocked);
+  size_t blocked_len = hex_bytes(TO_SERVER "00000000 00000000 00000001 0f 00000001 0000000000010000", blocked);
   assert_int_equal(last_len, blocked_len);
   assert_memory_equal(bytes, blocked, blocked_len);
   world.now_ns += 500 * NS_PER_MS;

@@ -1,4 +1,5 @@
 /* Peer ids and multiaddrs: the vectors of ../shared/protocols/ricochet.md 6.1, a published one, and refusals. */
+#include "support/hex.h"
 #include "wire/multiaddr.h"
 #include "wire/peer_id.h"
 
@@ -10,14 +11,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static void bytes_of(const char *hex, uint8_t *out) {
-  for (; *hex; hex += 2) {
-    unsigned byte;
-    assert_int_equal(sscanf(hex, "%2x", &byte), 1);
-    *out++ = (uint8_t)byte;
-  }
-}
 
 static const struct {
   const char *key, *text;
@@ -36,7 +29,7 @@ static void ed25519_ids_print_and_parse(void **state) {
     uint8_t key[ED25519_PUBLIC_BYTES];
     char text[PEER_ID_TEXT_BYTES];
     struct peer_id id, parsed;
-    bytes_of(peers[i].key, key);
+    hex_bytes(peers[i].key, key);
     peer_id_of_ed25519(key, &id);
     peer_id_text(&id, text);
     assert_string_equal(text, peers[i].text);
@@ -50,8 +43,8 @@ static void an_id_is_made_step_by_step(void **state) {
   (void)state;
   uint8_t key[ED25519_PUBLIC_BYTES], whole[PEER_ID_MAX];
   struct peer_id id;
-  bytes_of(peers[0].key, key);
-  bytes_of("00240801122003a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8", whole);
+  hex_bytes(peers[0].key, key);
+  hex_bytes("00240801122003a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8", whole);
   peer_id_of_ed25519(key, &id);
   assert_int_equal(id.len, sizeof whole);
   assert_memory_equal(id.bytes, whole, sizeof whole);
