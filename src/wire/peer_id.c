@@ -55,7 +55,7 @@ bool peer_id_parse(struct view text, struct peer_id *out) {
   uint8_t number[PEER_ID_MAX] = {0};
   size_t zeros = 0;
   if (text.len == 0 || text.len >= PEER_ID_TEXT_BYTES) return false;
-  while (zeros < text.len && text.data[zeros] == alphabet[0])
+  while (zeros < text.len && text.data[zeros] == (uint8_t)alphabet[0])
     zeros++;
   for (size_t i = zeros; i < text.len; i++) {
     int digit = digit_of(text.data[i]);

@@ -29,7 +29,7 @@ static struct mux_stream *find(struct mux *mux, uint32_t id) {
 
 /* Without memory for buckets the one list goes on. */
 static void spread(struct mux *mux) {
-  struct mux_stream **buckets = calloc(BUCKETS, sizeof *buckets);
+  struct mux_stream **buckets = calloc(BUCKETS, sizeof(struct mux_stream *));
   if (!buckets) return;
   struct mux_stream *rest = mux->only_bucket;
   mux->buckets = buckets;

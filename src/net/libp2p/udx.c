@@ -144,9 +144,10 @@ void udx_commit(struct udx_stream *stream, size_t len) {
 }
 
 bool udx_write(struct udx_stream *stream, const void *data, size_t len) {
+  if (len == 0) return !stream->fin_wanted && !stream->is_reset;
   uint8_t *room = udx_reserve(stream, len);
   if (!room) return false;
-  if (len) memcpy(room, data, len);
+  memcpy(room, data, len);
   udx_commit(stream, len);
   return true;
 }

@@ -70,7 +70,7 @@ static size_t transmit_segment(struct udx *udx, struct udx_segment *segment, uin
   if (room >= ACK_BYTES_MAX) at = udx_write_pending_ack(udx, at, now_ns);
   if (stream && has_control(stream) && room >= ACK_BYTES_MAX + CONTROL_BYTES_MAX) at = write_stream_control(stream, at);
   at = udx_write_stream_head(at, segment->flags, segment->offset, segment->len);
-  if (segment->len) memcpy(at, stream->out.data + (segment->offset - stream->out_base), segment->len);
+  if (stream && segment->len) memcpy(at, stream->out.data + (segment->offset - stream->out_base), segment->len);
   return (size_t)(at - out) + segment->len;
 }
 
