@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/view.h"
+#include "measure/operations.h"
 #include "measure/tally.h"
 #include "net/stream.h"
 #include "wire/payload.h"
@@ -42,6 +43,14 @@ struct mqtt_settings {
   bool retain;              /* publishes are kept as the last one of their topic */
 };
 
+/* What only Ricochet asks: what a request is, and how much of it. */
+struct ricochet_settings {
+  const char *scenario;     /* "msa" ...; NULL: "mixed" */
+  uint32_t batch_size;      /* documents or messages of one batch request */
+  uint32_t documents;       /* of a vault that is synchronized */
+  uint32_t warmup_requests; /* that all clients together make before they are established */
+};
+
 /* What the load room wants provisioned and how; filled before prepare, read-only afterwards. */
 struct driver_settings {
   const char *target;        /* as the user gave it, for messages */
@@ -74,6 +83,8 @@ struct driver_settings {
   const char *user;     /* whom all clients log in as; NULL: nobody, or the driver's own users */
   const char *password; /* from the environment; never logged; NULL when absent */
   struct mqtt_settings mqtt;
+  struct ricochet_settings ricochet;
+  uint64_t seed;
   const volatile int *interrupted; /* set by a signal: stop soon */
 };
 
@@ -91,7 +102,8 @@ struct driver_run {
    * as the run. */
   unsigned capabilities;
   const char *title, *ack_meaning, *delivery;
-  uint64_t bytes_sent; /* handed to the transport by this process; counted by the driver */
+  uint64_t bytes_sent;     /* handed to the transport by this process; counted by the driver */
+  uint64_t bytes_received; /* the same of a driver with its own transport; otherwise the load room counts them */
   /* What driver.counters names, of publishes of the measure phase; counted by the driver in this process. */
   uint64_t counted[TALLY_EXTRAS];
 };
@@ -102,7 +114,7 @@ enum publish_to {
   PUBLISH_TO_QUEUE,  /* to queue `recipient`; the sender is none of its consumers */
   PUBLISH_TO_ROOM,   /* to the run's one chatroom, of which the sender is a member */
   PUBLISH_TO_ALL,    /* broadcast: to every connection of the server, the sender's included */
-  PUBLISH_TO_SELF,   /* echo: the sender is the recipient, its delivery the answer; no ACK */
+  PUBLISH_TO_SELF,   /* echo: the sender is the recipient, its delivery the answer, no ACK; operations: its own store */
 };
 
 /* A publish as the load room asks for it: where to, and the header that the driver must put into the message
@@ -124,6 +136,22 @@ enum publish_result {
   PUBLISH_BLOCKED, /* not now (window of the protocol, or no memory): stays due */
 };
 
+/* An operation that servers of a protocol carry out, by its name in reports. */
+struct driver_operation {
+  const char *name; /* "put_document"; NULL behind the last */
+  const char *item; /* what one operation does many of, in the plural: "documents"; NULL: one thing only */
+};
+
+/* One operation came to its end. */
+struct operation_done {
+  uint32_t operation;  /* index in driver.operations */
+  uint32_t token;      /* of the request that it is part of */
+  int32_t code;        /* 0: the status says success, and what came is what was asked for */
+  uint32_t items;      /* that succeeded */
+  uint64_t started_ns; /* when it was written */
+  struct view error;   /* the server's text, or muster's own; may be empty */
+};
+
 struct driver {
   const char *name;        /* "juggle" */
   const char *schemes;     /* target schemes that choose it, comma-separated */
@@ -141,6 +169,8 @@ struct driver {
   /* Connections begin in the clear although run->tls is there: the driver starts TLS itself (stream_start_tls), and
    * opened is called a second time when it is through. */
   bool starts_tls;
+  /* Operations that a request of `operate` consists of; NULL: the driver has none. */
+  const struct driver_operation *operations;
   /* What the server tells that no other counter says, by its names in the report; NULL behind the last. */
   const char *counters[TALLY_EXTRAS];
 
@@ -153,9 +183,16 @@ struct driver {
   enum status (*prepare)(struct driver_run *run, struct err *err);
   void (*release)(struct driver_run *run);
 
+  /* A transport of the driver's own: starts to connect on the loop, and the outcome comes through established or
+   * failed, never from within; client->stream is then not used, and released ends it. NULL: the load room connects
+   * client->stream, and opened and received are called. */
+  enum status (*connect)(struct client *client, struct loop *loop);
   void (*opened)(struct client *client);                                /* the transport is up: start the handshake */
   size_t (*received)(struct client *client, uint8_t *data, size_t len); /* as stream_ops.received */
   enum publish_result (*publish)(struct client *client, const struct publish *publish);
+  /* In a run of operations (PUBLISH_TO_SELF) instead of publish: one request of the scenario, which is one operation or
+   * several, and answered with acked: code 0 only when all of them succeeded. */
+  enum publish_result (*operate)(struct client *client, const struct publish *publish);
   void (*tick)(struct client *client, uint64_t now_ns); /* keep-alive */
   void (*closing)(struct client *client);               /* say good-bye; the load room closes the stream afterwards */
   void (*released)(struct client *client);              /* the stream is gone: free what the state holds */
@@ -170,10 +207,17 @@ struct driver {
 /* What a driver tells the load room. */
 struct client_hooks {
   void (*established)(struct client *client); /* may publish and will be delivered to */
+  /* Connected and logged in, but with set-up of its own before established: ends the clocks of the connect. */
+  void (*logged_in)(struct client *client);
   /* Ends the client: before established it counts as failed, afterwards as dropped. code: the server's, or a cause.
    * The stream is closed by the hook; the driver must touch neither afterwards and return 0 from received. */
   void (*failed)(struct client *client, int32_t code);
   void (*acked)(struct client *client, uint32_t token, int32_t code); /* code 0: accepted */
+  /* Of an operation of a request: it was written, and it is answered. retried: its answer was a refusal with a hint,
+   * and it is written again after wait_ns. */
+  void (*operation_started)(struct client *client, uint32_t operation, uint32_t token);
+  void (*operation_done)(struct client *client, const struct operation_done *done);
+  void (*operation_retried)(struct client *client, uint32_t token, uint64_t wait_ns);
   /* The message content, a payload of the form. overlap: the protocol itself may have brought this message before by
    * another path (pushed and pulled), so that a repetition is no duplicate. */
   void (*delivered)(struct client *client, struct view content, bool overlap);

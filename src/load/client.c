@@ -177,7 +177,9 @@ static bool send_next(struct load_client *client, enum traffic_phase phase, uint
           },
   };
   publish.token = publish_token(&publish.payload);
-  if (plan->driver->publish(&client->base, &publish) != PUBLISH_WRITTEN) return false;
+  bool operates = plan->topology.kind == TOPOLOGY_SELF;
+  enum publish_result result = (operates ? plan->driver->operate : plan->driver->publish)(&client->base, &publish);
+  if (result != PUBLISH_WRITTEN) return false;
   sending->backlog.sent++;
   count_attempt(client, phase, slot_of(client, sequence), scheduled_ns, publish.payload.written_ns);
   return true;
@@ -293,6 +295,7 @@ static void release(struct load_client *client) {
   timer_cancel(wheel, &client->tick);
   timer_cancel(wheel, &client->answer);
   stream_close(&client->base.stream, true);
+  client->linked = false;
   driver_of(client)->released(&client->base);
 }
 
@@ -425,6 +428,10 @@ static void note_connect(const struct load_client *client, uint64_t now_ns) {
     catch_up->established_ns = now_ns;
     return;
   }
+  if (client->linked) { /* how a transport of the driver's own comes about is not seen from here */
+    record(client, CLOCK_CONNECT, client->started_ns, client->opened_ns > 0 ? client->opened_ns : now_ns);
+    return;
+  }
   record(client, CLOCK_CONNECT, client->started_ns, now_ns);
   record(client, CLOCK_CONNECT_TCP, client->started_ns, client->connected_ns);
   if (client->worker->plan->run.tls) record(client, CLOCK_CONNECT_TLS, client->connected_ns, client->opened_ns);
@@ -447,6 +454,10 @@ static void on_established(struct client *base) {
   timer_cancel(loop_wheel(worker->loop), &client->tick);
   /* A random phase, or the keep-alives of all clients would come as one burst. */
   if (tick_ns > 0) timer_arm(loop_wheel(worker->loop), &client->tick, now_ns + 1 + rng_below(&worker->rng, tick_ns));
+}
+
+static void on_logged_in(struct client *base) {
+  of_base(base)->opened_ns = clock_now_ns();
 }
 
 static void on_failed(struct client *base, int32_t code) {
@@ -571,6 +582,43 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
   }
 }
 
+/* Operations are counted in the measure phase only, and never after the client was settled. */
+static struct operations *operations_of(const struct load_client *client, uint32_t token) {
+  bool counts = token & 1 && client->base.state == CLIENT_ESTABLISHED && client->worker->ledgers_started;
+  return counts ? &client->worker->area->operations : NULL;
+}
+
+static void on_operation_started(struct client *base, uint32_t operation, uint32_t token) {
+  struct operations *operations = operations_of(of_base(base), token);
+  if (operations) operations->one[operation].attempted++;
+}
+
+static void on_operation_done(struct client *base, const struct operation_done *done) {
+  struct load_client *client = of_base(base);
+  struct operations *operations = operations_of(client, done->token);
+  if (!operations) return;
+  struct operation_tally *tally = &operations->one[done->operation];
+  uint64_t now_ns = clock_now_ns();
+  bool late = now_ns >= client->worker->control->end_ns[TRAFFIC_MEASURE];
+  tally->items += done->items;
+  if (late) tally->items_late += done->items;
+  if (done->code != 0) {
+    codes_add(&tally->failed, done->code, 1);
+    refusals_add(&operations->refusals, done->error.len > 0 ? done->error : view_str("no text"), 1);
+    return;
+  }
+  tally->succeeded++;
+  tally->late += late;
+  histogram_record(&tally->clock, (int64_t)(now_ns - done->started_ns));
+}
+
+static void on_operation_retried(struct client *base, uint32_t token, uint64_t wait_ns) {
+  struct operations *operations = operations_of(of_base(base), token);
+  if (!operations) return;
+  operations->hints++;
+  operations->waited_ns += wait_ns;
+}
+
 /* When a client that connects must be in. */
 static uint64_t connect_limit_ns(const struct load_client *client) {
   if (is_returning(client)) return client->started_ns + RETURN_LIMIT_NS;
@@ -588,6 +636,10 @@ static void on_wake(struct client *base, uint64_t due_ns) {
 
 static const struct client_hooks hooks = {
     .established = on_established,
+    .logged_in = on_logged_in,
+    .operation_started = on_operation_started,
+    .operation_done = on_operation_done,
+    .operation_retried = on_operation_retried,
     .failed = on_failed,
     .acked = on_acked,
     .delivered = on_delivered,
@@ -693,8 +745,12 @@ static void open_connection(struct load_client *client) {
   client->base.state = CLIENT_CONNECTING;
   client->started_ns = clock_now_ns();
   if (catch_up_of(client)) catch_up_of(client)->started_ns = client->started_ns;
-  enum status status = stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
-      sources->count > 0 ? &from : NULL, run->driver->starts_tls ? NULL : run->tls, run->server_name, NULL);
+  client->linked = run->driver->connect != NULL;
+  client->opened_ns = 0;
+  enum status status = client->linked ? run->driver->connect(&client->base, worker->loop)
+                                      : stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
+                                            sources->count > 0 ? &from : NULL,
+                                            run->driver->starts_tls ? NULL : run->tls, run->server_name, NULL);
   if (status != STATUS_OK) {
     end(client, CAUSE_CONNECT_ERROR);
     return;
@@ -739,6 +795,6 @@ void client_settle(struct load_client *client, enum cause cause, bool good_bye) 
 }
 
 void client_close(struct load_client *client) {
-  if (!stream_is_open(&client->base.stream)) return;
+  if (!client->linked && !stream_is_open(&client->base.stream)) return;
   release(client);
 }

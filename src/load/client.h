@@ -33,6 +33,7 @@ struct load_client {
   uint64_t started_ns, connected_ns, opened_ns; /* of the connect */
   uint64_t lost_ns, returned_ns;                /* the last loss, and when the client was back; 0: never */
   uint32_t failures;                            /* to connect again, in a row */
+  bool linked;                                  /* a transport of the driver's own is under way or up */
   bool finished;      /* its part of the closed loops is over: everything was sent and answered, or cannot be */
   struct client base; /* last: the driver's state lies behind it */
 };

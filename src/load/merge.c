@@ -54,9 +54,10 @@ static void merge_rows(const struct plan *plan, struct report *report) {
 static bool clock_is_used(const struct plan *plan, enum report_clock clock) {
   switch (clock) {
   case CLOCK_CONNECT:
+    return true;
   case CLOCK_CONNECT_TCP:
   case CLOCK_CONNECT_PROTOCOL:
-    return true;
+    return plan->driver->connect == NULL;
   case CLOCK_CONNECT_TLS:
     return plan->run.tls != NULL;
   case CLOCK_RECOVER:
@@ -168,6 +169,33 @@ static enum status merge_backlog(const struct plan *plan, struct report *report,
   return STATUS_OK;
 }
 
+/* Operations that were used; names are the driver's. */
+static enum status merge_operations(const struct plan *plan, struct report *report, struct err *err) {
+  const struct driver_operation *table = plan->driver->operations;
+  if (plan->topology.kind != TOPOLOGY_SELF || !table) return STATUS_OK;
+  report->operation = calloc(OPERATIONS_MAX, sizeof(*report->operation));
+  report->refusals = calloc(1, sizeof(*report->refusals));
+  if (!report->operation || !report->refusals) return err_set(err, STATUS_MEMORY, "out of memory for the report");
+  for (uint32_t i = 0; table[i].name; i++) {
+    struct operation_tally *merged = calloc(1, sizeof(*merged));
+    if (!merged) return err_set(err, STATUS_MEMORY, "out of memory for the report's operations");
+    for (uint32_t w = 0; w < plan->workers; w++)
+      operation_tally_merge(merged, &plan->shared.area[w].operations.one[i]);
+    if (merged->attempted == 0) {
+      free(merged);
+      continue;
+    }
+    report->operation[report->operations++] = (struct report_operation){table[i].name, table[i].item, merged};
+  }
+  for (uint32_t w = 0; w < plan->workers; w++) {
+    const struct operations *operations = &plan->shared.area[w].operations;
+    refusals_merge(report->refusals, &operations->refusals);
+    report->retry_hints += operations->hints;
+    report->retry_waited_ns += operations->waited_ns;
+  }
+  return STATUS_OK;
+}
+
 static enum status merge_workers(const struct plan *plan, const bool *died, struct report *report, struct err *err) {
   report->worker = calloc(plan->workers, sizeof(*report->worker));
   if (!report->worker) return err_set(err, STATUS_MEMORY, "out of memory for the report");
@@ -199,7 +227,8 @@ enum status merge_report(const struct plan *plan, const bool *died, struct repor
   if (status != STATUS_OK) return status;
   merge_rows(plan, report);
   merge_tallies(plan, died, report);
-  status = merge_backlog(plan, report, err);
+  status = merge_operations(plan, report, err);
+  if (status == STATUS_OK) status = merge_backlog(plan, report, err);
   if (status != STATUS_OK) return status;
   return merge_workers(plan, died, report, err);
 }

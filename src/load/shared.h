@@ -10,6 +10,7 @@
 #include "load/topology.h"
 #include "measure/histogram.h"
 #include "measure/ledger.h"
+#include "measure/operations.h"
 #include "measure/series.h"
 #include "measure/tally.h"
 #include "net/address_range.h"
@@ -60,6 +61,7 @@ struct worker_area {
   _Atomic uint64_t done_ns;         /* when the last of its senders had its last answer; 0: not yet, or no limit */
   _Atomic uint32_t out_of_capacity; /* a sender used up its slots before the time was over */
   struct histogram clock[REPORT_CLOCKS];
+  struct operations operations;
 };
 
 /* Of one receiver of a backlog run, in clock_now_ns time; 0: not (yet). Written by its worker. */

@@ -232,13 +232,16 @@ struct window {
   bool started, ended, over;
   bool stormed;
   uint64_t started_ns, cpu_ns;
-  uint64_t bytes_sent; /* by the driver, up to the last edge */
+  uint64_t bytes_sent, bytes_received; /* by the driver, up to the last edge */
 };
 
 static void charge_bytes(struct worker *worker, struct window *window, enum traffic_phase phase) {
   uint64_t sent = worker->plan->run.bytes_sent;
   worker->area->tally[phase].bytes_sent += sent - window->bytes_sent;
   window->bytes_sent = sent;
+  uint64_t received = worker->plan->run.bytes_received;
+  worker->area->tally[phase].bytes_received += received - window->bytes_received;
+  window->bytes_received = received;
 }
 
 /* Every client loses its connection, as when a gateway or a network dies. */
@@ -295,7 +298,8 @@ static void catch_up(struct worker *worker) {
 
 /* Warm-up, measure and grace, and what catches up with them; ends with the stage. */
 static void carry_traffic(struct worker *worker) {
-  struct window window = {.bytes_sent = worker->plan->run.bytes_sent};
+  const struct driver_run *driver_run = &worker->plan->run;
+  struct window window = {.bytes_sent = driver_run->bytes_sent, .bytes_received = driver_run->bytes_received};
   start_traffic(worker);
   while (stage_of(worker) == STAGE_TRAFFIC) {
     turn(worker);

@@ -78,6 +78,13 @@ void report_free(struct report *report) {
   }
   for (uint32_t i = 0; i < report->observations; i++)
     report_observed_free(&report->observed[i]);
+  for (uint32_t i = 0; i < report->operations; i++)
+    free(report->operation[i].tally);
+  free(report->operation);
+  free(report->refusals);
+  report->operation = NULL;
+  report->refusals = NULL;
+  report->operations = 0;
   free(report->observed);
   free(report->second);
   free(report->worker);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "measure/histogram.h"
+#include "measure/operations.h"
 #include "measure/tally.h"
 #include "report/latency.h"
 #include "report/workload.h"
@@ -117,6 +118,12 @@ struct report_observed {
 };
 void report_observed_free(struct report_observed *observed);
 
+/* One operation of a run of operations. */
+struct report_operation {
+  const char *name, *item;       /* item NULL: one operation does one thing */
+  struct operation_tally *tally; /* owned */
+};
+
 /* What ended the measure phase. */
 enum report_end {
   ENDED_BY_TIME,
@@ -192,6 +199,10 @@ struct report {
   struct report_latency *summary[REPORT_CLOCKS];
   struct report_second *second; /* owned */
   uint32_t seconds;
+  struct report_operation *operation; /* owned; those that were used; NULL: not a run of operations */
+  uint32_t operations;
+  struct refusals *refusals; /* owned; NULL without operations */
+  uint64_t retry_hints, retry_waited_ns;
   struct report_storm storm;
   struct report_backlog backlog;
   struct report_memory memory;

@@ -7,6 +7,7 @@
 #include "report/json_series.h"
 #include "report/json_writer.h"
 #include "report/observed.h"
+#include "report/operations.h"
 #include "report/save.h"
 
 #include <stdlib.h>
@@ -234,7 +235,7 @@ static void write_phases(struct json_writer *w, const struct report *r) {
 }
 
 /* "failed": total, and "failed_by_code": what it is made of. */
-static void write_codes(struct json_writer *w, const char *key, const struct codes *codes, const struct report *r) {
+void report_json_codes(struct json_writer *w, const char *key, const struct codes *codes, const struct report *r) {
   char by_code[32];
   snprintf(by_code, sizeof by_code, "%s_by_code", key);
   json_put_uint(w, key, codes_total(codes));
@@ -262,9 +263,9 @@ static void write_publishes(struct json_writer *w, const struct tally *t, const 
   json_put_uint(w, "attempted", t->publishes.attempted);
   json_put_uint(w, "acked", t->publishes.acked);
   json_put_uint(w, "acked_late", t->publishes.acked_late);
-  write_codes(w, "rejected", &t->publishes.rejected, r);
-  write_codes(w, "timed_out", &t->publishes.timed_out, r);
-  write_codes(w, "unsent", &t->publishes.unsent, r);
+  report_json_codes(w, "rejected", &t->publishes.rejected, r);
+  report_json_codes(w, "timed_out", &t->publishes.timed_out, r);
+  report_json_codes(w, "unsent", &t->publishes.unsent, r);
   json_close_object(w);
 }
 
@@ -304,8 +305,8 @@ static void write_connections(struct json_writer *w, const struct report *r) {
   json_open_object(w, "connections");
   json_put_uint(w, "attempted", t->connections.attempted);
   json_put_uint(w, "established", t->connections.established);
-  write_codes(w, "failed", &t->connections.failed, r);
-  write_codes(w, "dropped", &t->connections.dropped, r);
+  report_json_codes(w, "failed", &t->connections.failed, r);
+  report_json_codes(w, "dropped", &t->connections.dropped, r);
   json_put_uint(w, "reconnected", t->connections.reconnected);
   json_close_object(w);
 }
@@ -369,6 +370,13 @@ static void write_latency(struct json_writer *w, const char *name, const struct 
     if (latency->few[i]) json_put_text(w, NULL, report_percentile_key((enum report_percentile)i));
   }
   json_close_array(w);
+}
+
+void report_json_latency(
+    struct json_writer *w, const char *name, const struct report_latency *latency, const struct histogram *h) {
+  write_latency(w, name, latency);
+  write_histogram(w, h);
+  json_close_object(w);
 }
 
 static void write_latencies(struct json_writer *w, const struct report *r, bool with_histograms) {
@@ -458,7 +466,7 @@ static void write_storm(struct json_writer *w, const struct report *r) {
   json_put_uint(w, "lost", storm->lost);
   json_put_uint(w, "returned", storm->returned);
   json_put_uint(w, "attempts", storm->attempts);
-  write_codes(w, "failed", &storm->failed, r);
+  report_json_codes(w, "failed", &storm->failed, r);
   if (returned && storm->returned == storm->lost) {
     json_put_double(w, "all_back_s", seconds(storm->last_returned_ns - storm->first_lost_ns));
   } else {
@@ -564,6 +572,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_latencies(w, report, true);
   write_warmup(w, report);
   write_series(w, report);
+  operations_write_json(w, report);
   write_storm(w, report);
   write_backlog(w, report);
   write_memory(w, report);

@@ -19,6 +19,11 @@ void report_json_summary(struct json_writer *w, const struct report *report);
 /* The list "objectives", each with what was measured. */
 void report_json_objectives(struct json_writer *w, const struct report_objective *objectives, uint32_t count);
 
+/* A list of codes with their names; the object of one clock (h NULL: without histogram). */
+void report_json_codes(struct json_writer *w, const char *key, const struct codes *codes, const struct report *report);
+void report_json_latency(
+    struct json_writer *w, const char *name, const struct report_latency *latency, const struct histogram *h);
+
 /* A value that was read from another document, as it was; NULL as null. */
 void report_json_value(struct json_writer *w, const char *key, const json_t *value);
 

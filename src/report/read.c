@@ -4,6 +4,7 @@
 #include "report/json_reader.h"
 #include "report/json_series.h"
 #include "report/observed.h"
+#include "report/operations.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -268,7 +269,7 @@ static void read_code(const struct json_node *item, struct codes *codes, struct 
   }
 }
 
-static void read_codes(const struct json_node *object, const char *key, struct codes *codes, struct report *out) {
+void report_read_codes(const struct json_node *object, const char *key, struct codes *codes, struct report *out) {
   char by_code[32];
   snprintf(by_code, sizeof by_code, "%s_by_code", key);
   struct json_node total = json_member(object, key), list = json_array_at(object, by_code, CODES_MAX + 1);
@@ -290,9 +291,9 @@ static void read_publishes(const struct json_node *parent, struct tally *tally, 
   };
   struct json_node node = json_object_at(parent, "publishes");
   READ(&node, fields, tally);
-  read_codes(&node, "rejected", &tally->publishes.rejected, out);
-  read_codes(&node, "timed_out", &tally->publishes.timed_out, out);
-  read_codes(&node, "unsent", &tally->publishes.unsent, out);
+  report_read_codes(&node, "rejected", &tally->publishes.rejected, out);
+  report_read_codes(&node, "timed_out", &tally->publishes.timed_out, out);
+  report_read_codes(&node, "unsent", &tally->publishes.unsent, out);
 }
 
 static void read_deliveries(const struct json_node *parent, struct tally *tally) {
@@ -329,8 +330,8 @@ static void read_connections(const struct json_node *root, struct report *out) {
   };
   struct json_node node = json_object_at(root, "connections");
   READ(&node, fields, &out->measure);
-  read_codes(&node, "failed", &out->measure.connections.failed, out);
-  read_codes(&node, "dropped", &out->measure.connections.dropped, out);
+  report_read_codes(&node, "failed", &out->measure.connections.failed, out);
+  report_read_codes(&node, "dropped", &out->measure.connections.dropped, out);
 }
 
 static void read_tallies(const struct json_node *root, struct report *out) {
@@ -453,6 +454,13 @@ static void read_histogram(const struct json_node *node, const struct report_lat
   }
 }
 
+void report_read_histogram(const struct json_node *clock, struct histogram *out) {
+  struct report_latency summary = {0};
+  read_summary(clock, &summary);
+  struct json_node text = json_member(clock, "histogram");
+  if (!json_is_nothing(&text)) read_histogram(&text, &summary, out);
+}
+
 static void read_clock(const struct json_node *clock, int64_t version, enum report_clock which, struct report *out) {
   struct report_latency summary = {0};
   read_summary(clock, &summary);
@@ -534,7 +542,7 @@ static void read_storm(const struct json_node *root, struct report *out) {
   if (!node.value) return;
   READ(&node, fields, &out->workload);
   READ(&node, storm_fields, &out->storm); /* as if the first had been lost at 0 */
-  read_codes(&node, "failed", &out->storm.failed, out);
+  report_read_codes(&node, "failed", &out->storm.failed, out);
 }
 
 static void read_backlog(const struct json_node *root, struct report *out) {
@@ -644,6 +652,7 @@ static void read_report(const struct json_node *root, struct report *out) {
   read_rates(root, out);
   read_latencies(root, version, out);
   read_series(root, out);
+  operations_read_json(root, out);
   read_storm(root, out);
   read_backlog(root, out);
   read_workers(root, out);

@@ -3,6 +3,7 @@
 #include "report/document.h"
 #include "report/layout.h"
 #include "report/observed.h"
+#include "report/operations.h"
 #include "report/save.h"
 
 #include <inttypes.h>
@@ -242,7 +243,7 @@ static void format_marked(char out[20], int64_t ns, bool few, struct page_unit u
   snprintf(out, 20, "%s%s", number, few ? "*" : " ");
 }
 
-static void write_latency(FILE *file, const char *name, const struct report_latency *latency, bool *any_marked) {
+void report_text_latency(FILE *file, const char *name, const struct report_latency *latency, bool *any_marked) {
   static const enum report_percentile shown[] = {REPORT_P50, REPORT_P90, REPORT_P99, REPORT_P99_9, REPORT_P99_99};
   char count[32], text[20];
   format_count(count, latency->count);
@@ -270,8 +271,9 @@ static void write_latencies(FILE *file, const struct report *r) {
   fprintf(file, "\n%-17s%12s %-2s%9s %8s %8s %8s %8s %8s %9s\n", "latency", "count", "", "mean", "p50", "p90", "p99",
       "p99.9", "p99.99", "max");
   for (enum report_clock i = 0; i < REPORT_CLOCKS; i++) {
-    if (report_latency(r, i, &latency)) write_latency(file, report_clock_name(i), &latency, &any_marked);
+    if (report_latency(r, i, &latency)) report_text_latency(file, report_clock_name(i), &latency, &any_marked);
   }
+  operations_write_clocks(file, r, &any_marked);
   if (any_marked) fprintf(file, "* fewer than %d samples lie beyond this percentile: read it as a hint\n", FEW_SAMPLES);
   for (enum report_clock i = 0; i < REPORT_CLOCKS; i++) {
     if (!report_latency(r, i, &latency) || (latency.overflow == 0 && latency.negative == 0)) continue;
@@ -449,6 +451,7 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   write_latencies(file, report);
   fputc('\n', file);
   write_errors(file, report);
+  operations_write_text(file, report);
   write_storm(file, report);
   write_backlog(file, report);
   write_memory(file, report);

@@ -92,6 +92,8 @@ struct workload {
   const char *mqtt_version, *topic_prefix;
   uint32_t qos, receive_maximum;
   bool keep_session, retain;
+  /* Of operations: what one request is made of. */
+  uint32_t batch_size, documents, warmup_requests;
   /* Of the embedded server. */
   const char *ack_policy; /* "durable" or "received" */
   uint32_t push_window;   /* musterd's --push-window; 0: its default */

@@ -1,0 +1,24 @@
+/* The part of a report that only runs of operations have: what each operation did, the refusals by their texts, and
+ * retry hints. */
+#ifndef MUSTER_REPORT_OPERATIONS_H
+#define MUSTER_REPORT_OPERATIONS_H
+
+#include "report/document.h"
+#include "report/json_reader.h"
+#include "report/json_writer.h"
+#include "report/latency.h"
+
+/* Key "operations": an object, or null. */
+void operations_write_json(struct json_writer *w, const struct report *report);
+/* From the root of a report; a file from before there were operations has none. */
+void operations_read_json(const struct json_node *root, struct report *report);
+/* Rows of the table of latencies, and the paragraphs of counts and refusals. */
+void operations_write_clocks(FILE *file, const struct report *report, bool *any_marked);
+void operations_write_text(FILE *file, const struct report *report);
+
+/* Of the rooms that the report's parts share. */
+void report_read_codes(const struct json_node *object, const char *key, struct codes *codes, struct report *out);
+void report_read_histogram(const struct json_node *clock, struct histogram *out);
+void report_text_latency(FILE *file, const char *name, const struct report_latency *latency, bool *any_marked);
+
+#endif
