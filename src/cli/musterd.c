@@ -18,6 +18,7 @@ enum { EXIT_USAGE = 2 };
 struct options {
   struct server_config config;
   bool allow_non_loopback, help, version;
+  char ricochet_host[256];
 };
 
 enum option_id {
@@ -43,6 +44,9 @@ enum option_id {
   OPT_TLS_CERT,
   OPT_TLS_KEY,
   OPT_SHOOTOUT,
+  OPT_RICOCHET,
+  OPT_RICOCHET_RATE,
+  OPT_RICOCHET_MESSAGES,
   OPT_ALLOW_NON_LOOPBACK,
 };
 
@@ -69,6 +73,9 @@ static const struct option long_options[] = {
     {"tls-cert", required_argument, NULL, OPT_TLS_CERT},
     {"tls-key", required_argument, NULL, OPT_TLS_KEY},
     {"shootout", required_argument, NULL, OPT_SHOOTOUT},
+    {"ricochet", optional_argument, NULL, OPT_RICOCHET},
+    {"ricochet-rate-limit", required_argument, NULL, OPT_RICOCHET_RATE},
+    {"ricochet-mailbox-messages", required_argument, NULL, OPT_RICOCHET_MESSAGES},
     {"allow-non-loopback", no_argument, NULL, OPT_ALLOW_NON_LOOPBACK},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -78,37 +85,43 @@ static const struct option long_options[] = {
 static void print_help(void) {
   struct server_config d;
   server_config_defaults(&d);
-  printf("Usage: musterd [options]\n"
-         "A messaging server that speaks JuggleIM's protocol, with durable acknowledgements.\n\n"
-         "Addresses\n"
-         "  --host HOST                 address to bind (%s)\n"
-         "  --allow-non-loopback        needed for any other than a loopback address\n"
-         "  --api-port PORT             server HTTP API (%u); port 0 takes a free one\n"
-         "  --navigator-port PORT       navigator (%u)\n"
-         "  --ws-port PORT              WebSocket (%u)\n"
-         "  --admin-port PORT           admin HTTP API (%u)\n"
-         "  --tls-cert FILE, --tls-key FILE   serve wss with this certificate and key\n"
-         "  --shootout PORT             also serve websocket-shootout's protocols there: /ws, /json, /binary,\n"
-         "                              /socket/websocket (Phoenix) and /cable (ActionCable); 0 takes a free port\n\n",
+  printf(
+      "Usage: musterd [options]\n"
+      "A messaging server that speaks JuggleIM's protocol, with durable acknowledgements.\n\n"
+      "Addresses\n"
+      "  --host HOST                 address to bind (%s)\n"
+      "  --allow-non-loopback        needed for any other than a loopback address\n"
+      "  --api-port PORT             server HTTP API (%u); port 0 takes a free one\n"
+      "  --navigator-port PORT       navigator (%u)\n"
+      "  --ws-port PORT              WebSocket (%u)\n"
+      "  --admin-port PORT           admin HTTP API (%u)\n"
+      "  --tls-cert FILE, --tls-key FILE   serve wss with this certificate and key\n"
+      "  --shootout PORT             also serve websocket-shootout's protocols there: /ws, /json, /binary,\n"
+      "                              /socket/websocket (Phoenix) and /cable (ActionCable); 0 takes a free port\n"
+      "  --ricochet [HOST:]PORT      also be a Ricochet peer there, over UDX and over TCP (libp2p), with mailboxes,\n"
+      "                              documents, feeds and collections; alone: HOST and 55223; 0 takes free ports\n\n",
       d.bind_host, d.api_port, d.navigator_port, d.ws_port, d.admin_port);
   printf("Storage\n"
          "  --data FOLDER               folder of the store, made when missing (%s)\n"
          "  --ack durable|received      acknowledge after the commit, or once the message has its id (durable)\n"
          "  --app-key KEY               make this tenant at start unless it exists; secret: MUSTERD_APP_SECRET\n\n",
       d.data_dir);
-  printf("Limits\n"
-         "  --gateways N                gateway threads (half the cores, at least one)\n"
-         "  --max-connections N         hold N connections, in several tables of open files where one (ulimit -n) is\n"
-         "                              too small; each takes a gateway\n"
-         "  --no-rate-limits            no limit on publishes and queries per connection\n"
-         "  --rate-limit N              publishes and queries per second and connection (%u)\n"
-         "  --rate-burst N              what the limiter lets through at once (%u)\n"
-         "  --push-window N             pushes without an ack before a session is notified instead (%u)\n"
-         "  --session-out-bytes N       output that may wait for one session (%u)\n"
-         "  --message-max-bytes N       size of one WebSocket message (%u)\n"
-         "  --slow-reader MS            a session whose output does not move for so long is dropped (%u)\n"
-         "  --ping-interval MS          WebSocket Pings of the server (5000, up to 25000 with many sessions)\n"
-         "  --chatroom-history N        messages that a chatroom keeps for its members to pull (%u)\n\n",
+  printf(
+      "Limits\n"
+      "  --gateways N                gateway threads (half the cores, at least one)\n"
+      "  --max-connections N         hold N connections, in several tables of open files where one (ulimit -n) is\n"
+      "                              too small; each takes a gateway\n"
+      "  --no-rate-limits            no limit on publishes and queries per connection\n"
+      "  --rate-limit N              publishes and queries per second and connection (%u)\n"
+      "  --rate-burst N              what the limiter lets through at once (%u)\n"
+      "  --push-window N             pushes without an ack before a session is notified instead (%u)\n"
+      "  --session-out-bytes N       output that may wait for one session (%u)\n"
+      "  --message-max-bytes N       size of one WebSocket message (%u)\n"
+      "  --slow-reader MS            a session whose output does not move for so long is dropped (%u)\n"
+      "  --ping-interval MS          WebSocket Pings of the server (5000, up to 25000 with many sessions)\n"
+      "  --chatroom-history N        messages that a chatroom keeps for its members to pull (%u)\n"
+      "  --ricochet-mailbox-messages N   messages that a Ricochet mailbox holds; more get 507 (1000)\n"
+      "  --ricochet-rate-limit N     Ricochet requests per second and connection; more get 429 and a hint (none)\n\n",
       d.rate_limit_per_sec, d.rate_limit_burst, d.push_window, d.session_out_bytes, d.message_max_bytes,
       d.slow_reader_ms, d.chatroom_history);
   printf(
@@ -147,6 +160,27 @@ static bool read_ack(const char *text, enum ack_policy *out) {
     fprintf(stderr, "musterd: --ack: \"%s\" is neither durable nor received\n", text);
     return false;
   }
+  return true;
+}
+
+/* "PORT", "HOST:PORT", or nothing. */
+static bool read_ricochet(struct options *options, const char *text) {
+  struct server_config *config = &options->config;
+  struct url url;
+  uint16_t port = 55223;
+  config->ricochet = true;
+  if (text && strspn(text, "0123456789") == strlen(text)) {
+    if (!read_port("ricochet", text, &port)) return false;
+  } else if (text) {
+    if (url_parse(text, &url, NULL) != STATUS_OK || url.scheme[0] || url.path[0]) {
+      fprintf(stderr, "musterd: --ricochet: \"%.100s\" is neither a port nor HOST:PORT\n", text);
+      return false;
+    }
+    snprintf(options->ricochet_host, sizeof options->ricochet_host, "%s", url.host);
+    config->ricochet_host = options->ricochet_host;
+    if (url.port > 0) port = url.port;
+  }
+  config->ricochet_udx.port = config->ricochet_tcp.port = port;
   return true;
 }
 
@@ -204,6 +238,12 @@ static bool take_option(struct options *options, int id, const char *name, const
   case OPT_SHOOTOUT:
     config->shootout = true;
     return read_port(name, text, &config->shootout_port);
+  case OPT_RICOCHET:
+    return read_ricochet(options, text);
+  case OPT_RICOCHET_RATE:
+    return read_number(name, text, 1, 1000000, &config->ricochet_rate);
+  case OPT_RICOCHET_MESSAGES:
+    return read_number(name, text, 1, 1000000000, &config->ricochet_messages);
   case OPT_ALLOW_NON_LOOPBACK:
     options->allow_non_loopback = true;
     return true;
@@ -222,7 +262,9 @@ static bool take_option(struct options *options, int id, const char *name, const
 static bool read_options(int argc, char **argv, struct options *options) {
   int id, index = 0;
   while ((id = getopt_long(argc, argv, "hV", long_options, &index)) != -1) {
-    if (!take_option(options, id, long_options[index].name, optarg)) return false;
+    /* An address behind --ricochet is its own, although it may be left out. */
+    bool apart = id == OPT_RICOCHET && !optarg && optind < argc && argv[optind][0] != '-';
+    if (!take_option(options, id, long_options[index].name, apart ? argv[optind++] : optarg)) return false;
   }
   if (optind == argc) return true;
   fprintf(stderr, "musterd: \"%s\" is not an option; try: musterd --help\n", argv[optind]);
@@ -234,19 +276,24 @@ static const char *secret_of(const char *variable) {
   return value && *value ? value : NULL;
 }
 
-static bool check_options(struct options *options) {
-  struct server_config *config = &options->config;
+/* Whether this host may be bound; prints what is wrong. */
+static bool check_host(const struct options *options, const char *option, const char *host) {
   struct err err = {0};
   struct address address;
-  if (address_resolve(config->bind_host, 0, &address, &err) != STATUS_OK) {
-    fprintf(stderr, "musterd: --host: %s\n", err.text);
+  if (address_resolve(host, 0, &address, &err) != STATUS_OK) {
+    fprintf(stderr, "musterd: --%s: %s\n", option, err.text);
     return false;
   }
-  if (!address_is_loopback(&address) && !options->allow_non_loopback) {
-    fprintf(stderr, "musterd: --host %s is no loopback address; add --allow-non-loopback if the network is trusted\n",
-        config->bind_host);
-    return false;
-  }
+  if (address_is_loopback(&address) || options->allow_non_loopback) return true;
+  fprintf(stderr, "musterd: --%s %s is no loopback address; add --allow-non-loopback if the network is trusted\n",
+      option, host);
+  return false;
+}
+
+static bool check_options(struct options *options) {
+  struct server_config *config = &options->config;
+  if (!check_host(options, "host", config->bind_host)) return false;
+  if (config->ricochet_host && !check_host(options, "ricochet", config->ricochet_host)) return false;
   config->admin_secret = secret_of("MUSTERD_ADMIN_SECRET");
   if (!config->app_key) return true;
   config->app_secret = secret_of("MUSTERD_APP_SECRET");
@@ -272,6 +319,10 @@ static void print_ready(const struct server_config *config) {
       open, host, close, config->navigator_port, open, host, close, config->admin_port, config->data_dir,
       config->ack == ACK_DURABLE ? "durable" : "received");
   if (config->shootout) printf(" shootout %s%s%s:%u", open, host, close, config->shootout_port);
+  if (config->ricochet) {
+    printf(" ricochet %s %s peer %s", config->ricochet_udx.multiaddr, config->ricochet_tcp.multiaddr,
+        config->ricochet_peer);
+  }
   putchar('\n');
   fflush(stdout);
 }

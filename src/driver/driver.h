@@ -260,6 +260,6 @@ extern const struct driver driver_juggle;
 extern const struct driver driver_mqtt;
 extern const struct driver driver_shootout_json, driver_shootout_binary, driver_shootout_phoenix,
     driver_shootout_actioncable;
-extern const struct driver driver_nats, driver_redis, driver_socketio, driver_stomp;
+extern const struct driver driver_nats, driver_redis, driver_socketio, driver_stomp, driver_ricochet;
 
 #endif

@@ -4,7 +4,7 @@
 
 static const struct driver *const drivers[] = {&driver_juggle, &driver_mqtt, &driver_shootout_json,
     &driver_shootout_binary, &driver_shootout_phoenix, &driver_shootout_actioncable, &driver_nats, &driver_redis,
-    &driver_socketio, &driver_stomp, NULL};
+    &driver_socketio, &driver_stomp, &driver_ricochet, NULL};
 
 const struct driver *const *driver_all(void) {
   return drivers;

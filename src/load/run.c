@@ -696,6 +696,8 @@ static void fill_settings(struct run *run) {
       .user = workload->user,
       .password = options->password,
       .mqtt = settings_mqtt(workload),
+      .ricochet = settings_ricochet(workload),
+      .seed = workload->seed,
       .interrupted = options->interrupted,
   };
   snprintf(run->report->run_id, sizeof(run->report->run_id), "muster-%016" PRIx64, run_id);

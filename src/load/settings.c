@@ -11,6 +11,15 @@ struct mqtt_settings settings_mqtt(const struct workload *workload) {
   };
 }
 
+struct ricochet_settings settings_ricochet(const struct workload *workload) {
+  return (struct ricochet_settings){
+      .scenario = workload->operations,
+      .batch_size = workload->batch_size,
+      .documents = workload->documents,
+      .warmup_requests = workload->warmup_requests,
+  };
+}
+
 unsigned settings_capabilities(const struct workload *workload, const struct driver *driver) {
   struct driver_settings settings = {.mqtt = settings_mqtt(workload)};
   bool has_url = workload->target && url_parse(workload->target, &settings.url, NULL) == STATUS_OK;

@@ -5,7 +5,8 @@
 #include "driver/driver.h"
 #include "report/workload.h"
 
-/* What only MQTT asks. */
+/* What only one protocol asks. */
+struct ricochet_settings settings_ricochet(const struct workload *workload);
 struct mqtt_settings settings_mqtt(const struct workload *workload);
 
 /* What the driver can do with these settings; prepare may find that the server leaves less. */

@@ -57,6 +57,7 @@ void operations_write_json(struct json_writer *w, const struct report *report) {
     return;
   }
   json_open_object(w, "operations");
+  json_put_text(w, "scenario", report->workload.operations);
   json_put_uint(w, "batch_size", report->workload.batch_size);
   json_put_uint(w, "documents", report->workload.documents);
   json_put_uint(w, "warmup_requests", report->workload.warmup_requests);
@@ -111,6 +112,7 @@ static void read_refusals(const struct json_node *node, struct report *out) {
 
 void operations_read_json(const struct json_node *root, struct report *report) {
   static const struct json_field fields[] = {
+      {JSON_FIELD_OR_NULL("scenario", TEXT, struct report, workload.operations)},
       {JSON_FIELD_AS("batch_size", U32, struct report, workload.batch_size)},
       {JSON_FIELD_AS("documents", U32, struct report, workload.documents)},
       {JSON_FIELD_AS("warmup_requests", U32, struct report, workload.warmup_requests)},

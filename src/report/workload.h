@@ -93,6 +93,7 @@ struct workload {
   uint32_t qos, receive_maximum;
   bool keep_session, retain;
   /* Of operations: what one request is made of. */
+  const char *operations; /* the scenario; NULL: the driver's own choice */
   uint32_t batch_size, documents, warmup_requests;
   /* Of the embedded server. */
   const char *ack_policy; /* "durable" or "received" */

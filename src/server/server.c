@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/navigator.h"
 #include "server/rest.h"
+#include "server/ricochet.h"
 #include "server/session.h"
 #include "server/shootout.h"
 #include "server/tenants.h"
@@ -35,7 +36,8 @@ struct server {
   struct navigator navigator;
   struct admin admin;
   struct rest *api_service, *navigator_service, *admin_service;
-  struct shootout *shootout; /* NULL unless asked for */
+  struct shootout *shootout; /* NULL unless asked for, as is ricochet */
+  struct ricochet_house *ricochet;
 };
 
 void server_config_defaults(struct server_config *config) {
@@ -163,6 +165,10 @@ enum status server_start(struct server **out, struct server_config *config, stru
     status = shootout_start(&server->shootout, &server->config, &server->config.shootout_port, err);
     server->metrics.shootout = server->shootout;
   }
+  if (status == STATUS_OK && config->ricochet) {
+    if (!config->ricochet_host) server->config.ricochet_host = config->bind_host;
+    status = ricochet_house_start(&server->ricochet, &server->config, err);
+  }
   if (status == STATUS_OK) status = start_http(server, err);
   if (status != STATUS_OK) {
     server_stop(server);
@@ -186,6 +192,7 @@ void server_stop(struct server *server) {
   rest_stop(server->navigator_service);
   rest_stop(server->admin_service);
   shootout_stop(server->shootout);
+  ricochet_house_stop(server->ricochet);
   enter_all(server, GATEWAY_DRAINING);
   if (server->core) core_stop(server->core);
   enter_all(server, GATEWAY_FLUSHING);
@@ -202,5 +209,5 @@ void server_drop_sessions(struct server *server) {
 }
 
 bool server_failed(struct server *server, struct err *err) {
-  return core_failed(server->core, err);
+  return core_failed(server->core, err) || ricochet_house_failed(server->ricochet, err);
 }

@@ -20,6 +20,12 @@ enum ack_policy {
 /* Of message_max_bytes: a longer one would never fit into the core's queue. */
 #define SERVER_MESSAGE_MAX (64u * 1024 * 1024)
 
+/* Where the Ricochet peer listens over one transport. */
+struct ricochet_place {
+  uint16_t port;       /* 0: a free one */
+  char multiaddr[360]; /* with the peer id; filled in by server_start */
+};
+
 struct server_config {
   const char *bind_host;                                  /* "127.0.0.1" */
   uint16_t api_port, navigator_port, ws_port, admin_port; /* 0: a free one. Defaults 9001, 9002, 9003, 8090 */
@@ -43,6 +49,12 @@ struct server_config {
   const char *tls_certificate, *tls_key; /* NULL: plain ws */
   bool shootout;                         /* serves websocket-shootout's protocols too (server/shootout.h); off */
   uint16_t shootout_port;                /* 0: a free one */
+  bool ricochet;                         /* serves Ricochet's protocols too (server/ricochet.h); off */
+  const char *ricochet_host;             /* NULL: bind_host */
+  struct ricochet_place ricochet_udx, ricochet_tcp;
+  char ricochet_peer[64];     /* peer id; filled in by server_start */
+  uint32_t ricochet_rate;     /* requests per second and peer; 0: no limit */
+  uint32_t ricochet_messages; /* of one mailbox; 0: 1,000 */
 };
 
 /* Fills in every default. */

@@ -251,7 +251,7 @@ bool ricochet_write_admin(struct buf *out, const struct ricochet_admin *request)
   return ricochet_end(&w);
 }
 
-bool ricochet_write_request(struct buf *out, const struct ricochet_request *request) {
+bool ricochet_write_request(struct buf *out, const struct ricochet_store_request *request) {
   struct ricochet_writer w = ricochet_begin(out);
   ricochet_open(&w, NULL, '{');
   ricochet_put_text(&w, "operation", view_str(request->operation));

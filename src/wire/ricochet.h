@@ -108,7 +108,7 @@ struct ricochet_admin {
 bool ricochet_write_admin(struct buf *out, const struct ricochet_admin *request);
 
 /* Of documents, feeds and collections; what is empty, 0 or NULL is left out. */
-struct ricochet_request {
+struct ricochet_store_request {
   const char *operation; /* "PUT" ... */
   struct view owner, path, key, if_match, body;
   const char *title, *description, *name, *entry_type;
@@ -117,7 +117,7 @@ struct ricochet_request {
   uint32_t limit;
   bool sort_ascending;
 };
-bool ricochet_write_request(struct buf *out, const struct ricochet_request *request);
+bool ricochet_write_request(struct buf *out, const struct ricochet_store_request *request);
 
 /* BATCH_PUT: begin, an item for each document, end with ricochet_close_batch. */
 struct ricochet_writer ricochet_open_batch_put(struct buf *out, struct view owner);

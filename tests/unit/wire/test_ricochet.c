@@ -133,7 +133,7 @@ static void test_requests(void **state) {
   assert_view(body_of(&buf), "{\"operationType\":\"createMailbox\",\"ownerPeerId\":\"P\",\"folderPath\":\"a/b\","
                              "\"mailboxType\":\"private\"}");
   buf.len = 0;
-  struct ricochet_request put = {.operation = "PUT",
+  struct ricochet_store_request put = {.operation = "PUT",
       .owner = view_str("P"),
       .path = view_str("a"),
       .body = view_str("hi"),
