@@ -7,6 +7,7 @@
 #include "cli/muster_options.h"
 #include "cli/muster_plan.h"
 #include "cli/muster_report.h"
+#include "cli/muster_ricochet.h"
 #include "cli/muster_run.h"
 #include "cli/muster_say.h"
 #include "driver/driver.h"
@@ -48,6 +49,7 @@ static const struct {
     {"run", command_run, "run a workload and report: `muster run private`, `muster run group`", true},
     {"find", command_find, "search for the load that a server holds: `muster find private`", true},
     {"report", command_report, "show a saved report again: text, HTML, CSV, JUnit, Markdown and more", true},
+    {"ricochet", command_ricochet, "a scenario of ricochet-bench, with its arguments", true},
     {"calibrate", command_calibrate, "measure the generator's own ceiling on this machine", true},
     {"compare", command_compare, "two sets of runs: faster, slower, or no difference shown", true},
     {"plan", command_plan, "what a run would do and ask of this machine, without doing it", true},

@@ -22,11 +22,13 @@
 #define WATCH_INTERVAL_MS 200
 #define GREAT_POPULATION 10000
 #define GREAT_LOGIN_DEADLINE_MS 60000
+#define RICOCHET_MESSAGES 1000000 /* of one mailbox: with the usual 1,000 a run would only show that they are full */
 
 /* What the child tells its parent: once that it runs, and at most once that it failed. */
 struct message {
   enum status status;
-  uint16_t ws_port, api_port, shootout_port;
+  uint16_t ws_port, api_port, shootout_port, ricochet_port;
+  char ricochet_peer[64];
   uint32_t push_window;
   char text[512];
 };
@@ -118,12 +120,18 @@ static const struct driver *shootout_driver(const struct workload *workload) {
   return shootout ? driver_find(workload->driver) : NULL;
 }
 
+static bool speaks_ricochet(const struct workload *workload) {
+  return workload->driver && strcmp(workload->driver, "ricochet") == 0;
+}
+
 static int serve(const struct embedded *embedded, const struct workload *workload, int control_fd, int status_fd) {
   struct server_config config;
   server_config_defaults(&config);
   config.bind_host = "127.0.0.1";
   config.api_port = config.navigator_port = config.ws_port = config.admin_port = 0;
   config.shootout = shootout_driver(workload) != NULL;
+  config.ricochet = speaks_ricochet(workload);
+  config.ricochet_messages = RICOCHET_MESSAGES;
   config.data_dir = embedded->data_dir;
   config.ack = strcmp(workload->ack_policy, "received") == 0 ? ACK_RECEIVED : ACK_DURABLE;
   config.rate_limits = workload->rate_limits;
@@ -142,6 +150,8 @@ static int serve(const struct embedded *embedded, const struct workload *workloa
     message.ws_port = config.ws_port;
     message.api_port = config.api_port;
     message.shootout_port = config.shootout_port;
+    message.ricochet_port = config.ricochet_udx.port;
+    memcpy(message.ricochet_peer, config.ricochet_peer, sizeof message.ricochet_peer);
     message.push_window = config.push_window;
     tell(status_fd, &message);
     message.status = watch(server, control_fd, &err);
@@ -215,7 +225,8 @@ static enum status reap(struct embedded *embedded, bool kill_it, struct err *err
 }
 
 static bool musterd_speaks(const char *driver) {
-  return !driver || strcmp(driver, "juggle") == 0 || strncmp(driver, "shootout-", 9) == 0;
+  return !driver || strcmp(driver, "juggle") == 0 || strcmp(driver, "ricochet") == 0 ||
+         strncmp(driver, "shootout-", 9) == 0;
 }
 
 enum status embedded_start(struct embedded *out, const struct workload *workload, struct err *err) {
@@ -248,7 +259,10 @@ enum status embedded_start(struct embedded *out, const struct workload *workload
   }
   out->push_window = message.push_window;
   const struct driver *driver = shootout_driver(workload);
-  if (driver) {
+  if (speaks_ricochet(workload)) {
+    snprintf(
+        out->ws_url, sizeof out->ws_url, "ricochet://127.0.0.1:%u/%s", message.ricochet_port, message.ricochet_peer);
+  } else if (driver) {
     int scheme_len = (int)strcspn(driver->schemes, ",");
     snprintf(
         out->ws_url, sizeof out->ws_url, "%.*s://127.0.0.1:%u", scheme_len, driver->schemes, message.shootout_port);

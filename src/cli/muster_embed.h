@@ -16,7 +16,7 @@ struct embedded {
   uint32_t push_window;
   char data_dir[256];
   char app_key[32], secret[20];
-  char ws_url[64], api_url[64];
+  char ws_url[128], api_url[64];
 };
 
 /* Starts a server on free loopback ports as the workload's server options ask. Must be called before any thread

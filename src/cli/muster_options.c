@@ -37,6 +37,7 @@ enum group {
   GROUP_SHOOTOUT,
   GROUP_TARGET,
   GROUP_MQTT,
+  GROUP_OPERATIONS,
   GROUP_EMBEDDED,
   GROUP_OBJECTIVES,
   GROUP_LIMITS,
@@ -61,6 +62,7 @@ static const struct {
         "shootout"},
     [GROUP_TARGET] = {"server", "Target (without --target an embedded musterd is started and driven)", "target"},
     [GROUP_MQTT] = {"mqtt", "MQTT (mqtt://, mqtts://, mqtt+ws://, mqtt+wss://)", "mqtt"},
+    [GROUP_OPERATIONS] = {"operations", "Operations (msa ... sync-noop: `muster help ricochet`)", "operations"},
     [GROUP_EMBEDDED] = {"server", "Embedded musterd (only without --target)", "embedded"},
     [GROUP_OBJECTIVES] = {"objectives", "Objectives", "objectives"},
     [GROUP_LIMITS] = {"generator", "Generator and limits", "limits"},
@@ -175,6 +177,13 @@ static const struct option options[] = {
         AT(workload.receive_maximum), 1, 65535, KIND_COUNT, GROUP_MQTT},
     {"topic-prefix", "TEXT", "in front of every topic [muster]", AT(workload.topic_prefix), 0, 0, KIND_TEXT,
         GROUP_MQTT},
+
+    {"batch-size", "N", "documents or messages of one request of a batch [100]", AT(workload.batch_size), 1, 100,
+        KIND_COUNT, GROUP_OPERATIONS},
+    {"docs", "N", "documents of the vault of sync-* [500]", AT(workload.documents), 1, 1000000, KIND_COUNT,
+        GROUP_OPERATIONS},
+    {"warmup-requests", "N", "requests before clients count as connected [0]", AT(workload.warmup_requests), 0, 1000000,
+        KIND_COUNT, GROUP_OPERATIONS},
 
     {"ack", "durable|received", "ACK after the commit, or before it [durable]", AT(workload.ack_policy), 0, 0,
         KIND_CHOICE, GROUP_EMBEDDED},
@@ -627,6 +636,8 @@ static void set_defaults(struct run_arguments *out) {
               .count = true,
               .ack_policy = "durable",
               .qos = 1,
+              .batch_size = 100,
+              .documents = 500,
               .keep_session = true,
               .backoff_first_ns = 100 * NS_PER_MS,
               .backoff_max_ns = 5 * NS_PER_SEC,
@@ -824,6 +835,10 @@ bool option_set(size_t option, const char *value, struct run_arguments *out, cha
 
 bool option_was_typed(size_t option, const struct run_arguments *arguments) {
   return option_is_marked(arguments->typed, option);
+}
+
+bool option_takes_value(size_t option) {
+  return options[option].kind != KIND_FLAG;
 }
 
 bool option_is_scalable(size_t option) {

@@ -84,6 +84,7 @@ const char *option_noun(size_t option);                            /* what its v
 /* Parses and stores a value; false when it does not do, and then accepted says what would. */
 bool option_set(size_t option, const char *value, struct run_arguments *out, char accepted[OPTION_ACCEPTED_MAX]);
 bool option_was_typed(size_t option, const struct run_arguments *arguments);
+bool option_takes_value(size_t option);
 bool option_is_scalable(size_t option);
 /* Multiplies a number, rounded down and at least the option's least; false when it leaves the option's range. */
 bool option_scale(size_t option, double factor, struct run_arguments *out);

@@ -153,7 +153,8 @@ void session_path(char out[PATH_MAX], const char *place, const struct session_do
 static void describe_server(struct report *report, const struct embedded *embedded) {
   bool durable = strcmp(report->workload.ack_policy, "durable") == 0;
   report->workload.push_window = embedded->push_window;
-  if (report->workload.driver && strcmp(report->workload.driver, "juggle") != 0) {
+  const char *driver = report->workload.driver;
+  if (driver && strcmp(driver, "juggle") != 0 && strcmp(driver, "ricochet") != 0) {
     snprintf(report->target.ack_policy, sizeof report->target.ack_policy, "received");
     snprintf(report->target.storage, sizeof report->target.storage, "none: what passes through is not stored");
     return;

@@ -19,7 +19,10 @@ enum use {
   USE_BACKLOG = 1 << 7,
   USE_SHOOTOUT = 1 << 8,
   USE_QUEUES = 1 << 9,
+  USE_OPERATIONS = 1 << 10,
 };
+
+#define USE_OPERATES (USE_CLIENTS | USE_OPERATIONS)
 
 static const struct {
   const char *option;
@@ -44,6 +47,9 @@ static const struct {
     {"catch-up-timeout", USE_BACKLOG, "backlog runs"},
     {"concurrent", USE_SHOOTOUT, "echo and broadcast runs"},
     {"server-type", USE_SHOOTOUT, "echo and broadcast runs"},
+    {"batch-size", USE_OPERATIONS, "runs of operations (msa ... sync-noop)"},
+    {"docs", USE_OPERATIONS, "runs of operations (msa ... sync-noop)"},
+    {"warmup-requests", USE_OPERATIONS, "runs of operations (msa ... sync-noop)"},
 };
 
 static const struct kind {
@@ -66,7 +72,20 @@ static const struct kind {
     {"broadcast", TOPOLOGY_BROADCAST, USE_CLIENTS | USE_SENDERS | USE_SHOOTOUT,
         "everybody hears everything, its own publishes too"},
     {"echo", TOPOLOGY_ECHO, USE_CLIENTS | USE_SHOOTOUT, "every client hears its own publishes, and nothing else"},
-    {"self", TOPOLOGY_SELF, USE_CLIENTS, "every client carries out operations on itself"},
+    {"self", TOPOLOGY_SELF, USE_OPERATES, "every client carries out operations on its own: as mixed"},
+    {"msa", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: send a message to the client's recipient"},
+    {"maa", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: retrieve 10 messages of the own mailbox"},
+    {"sda", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: put a document, get it"},
+    {"sfa", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: append to a feed, get the entry"},
+    {"sca", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: put an item into a collection, query it"},
+    {"mma", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: create a mailbox, delete it"},
+    {"mixed", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: one of the six above at random"},
+    {"sda-batch", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: put --batch-size documents at once"},
+    {"msa-batch", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: send --batch-size messages at once"},
+    {"sync-cold", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: write a vault of --docs documents"},
+    {"sync-warm", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: write the same vault again"},
+    {"sync-noop", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: list the vault and compare"},
+    {"mail-cycle", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: send to oneself, retrieve, mark as delivered"},
     {"hold", TOPOLOGY_HOLD, USE_CLIENTS, "connections are held, with keep-alives and nothing else"},
     {"storm", TOPOLOGY_RING, USE_CLIENTS | USE_STORM, "private, and all lose their connection at once and return"},
 };
@@ -322,6 +341,20 @@ static void shape_backlog(struct run_arguments *a) {
   if (counted && !given(a, "duration")) l->duration_ns = BACKLOG_DURATION_NS;
 }
 
+/* --- operations --- */
+
+/* As ricochet-bench does when nothing else is said: a closed loop of few clients. */
+static void shape_operations(struct run_arguments *a, const struct kind *kind) {
+  static const char *const paced[] = {
+      "rate", "arrivals", "ramp-to", "steps", "outstanding", "rounds", "interval", "concurrent", NULL};
+  struct workload *l = &a->workload;
+  bool sync = strncmp(kind->name, "sync-", 5) == 0;
+  if (strcmp(kind->name, "self") != 0) l->operations = kind->name;
+  if (!given(a, "clients")) l->clients = l->senders = sync ? 1 : 10;
+  if (!given(a, "payload-bytes")) l->payload_bytes = 1024;
+  if (!first_given(a, paced)) l->outstanding = 1;
+}
+
 /* --- both --- */
 
 static const char *shootout_driver(const char *server_type) {
@@ -345,6 +378,8 @@ static void choose_driver(struct run_arguments *a) {
     l->driver = a->driver;
   } else if (!l->target && shouts) {
     l->driver = "shootout-json";
+  } else if (!l->target && l->topology == TOPOLOGY_SELF) {
+    l->driver = "ricochet";
   }
 }
 
@@ -352,6 +387,7 @@ enum status workload_resolve(struct run_arguments *out, const char *name, struct
   const struct kind *kind = kind_of(name ? name : "private");
   enum status status = check_uses(out, kind, err);
   if (status == STATUS_OK) status = shape(out, kind, err);
+  if (kind->uses & USE_OPERATIONS) shape_operations(out, kind);
   if (status == STATUS_OK) status = load(out, err);
   if (status == STATUS_OK && kind->topology == TOPOLOGY_HOLD) status = shape_hold(out, err);
   if (kind->uses & USE_STORM) shape_storm(out);
