@@ -403,8 +403,11 @@ static enum status open_house(struct ricochet_house *house, struct server_config
 static void free_house(struct ricochet_house *house) {
   if (house->node) libp2p_close(house->node);
   if (house->loop) loop_destroy(house->loop);
-  while (house->first)
-    free_call(house->first);
+  for (struct call *call = house->first, *next; call; call = next) {
+    next = call->next;
+    buf_free(&call->response);
+    free(call);
+  }
   ricochet_store_close(house->service.store);
   table_free(&house->guests);
   pthread_mutex_destroy(&house->lock);

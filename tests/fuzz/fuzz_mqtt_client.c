@@ -60,11 +60,8 @@ static void on_wake(struct client *client, uint64_t due_ns) {
   require(!rig.failed && due_ns > 0);
 }
 
-static const struct client_hooks hooks = {.established = on_established,
-    .failed = on_failed,
-    .acked = on_acked,
-    .delivered = on_delivered,
-    .wake = on_wake};
+static const struct client_hooks hooks = {
+    .established = on_established, .failed = on_failed, .acked = on_acked, .delivered = on_delivered, .wake = on_wake};
 
 static void stream_opened(struct stream *stream) {
   driver_mqtt.opened((struct client *)stream);

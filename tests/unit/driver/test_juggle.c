@@ -72,11 +72,8 @@ static void on_wake(struct client *client, uint64_t due_ns) {
   fixture->wakes++;
 }
 
-static const struct client_hooks hooks = {.established = on_established,
-    .failed = on_failed,
-    .acked = on_acked,
-    .delivered = on_delivered,
-    .wake = on_wake};
+static const struct client_hooks hooks = {
+    .established = on_established, .failed = on_failed, .acked = on_acked, .delivered = on_delivered, .wake = on_wake};
 
 static void stream_opened(struct stream *stream) {
   driver_juggle.opened((struct client *)stream);
