@@ -97,7 +97,12 @@ static inline struct rig *rig_start(const struct driver *driver,
     enum status (*make_plan)(struct driver_run *run, struct err *err), const char *url,
     const struct driver_settings *settings) {
   static const struct client_hooks hooks = {
-      rig_on_established, rig_on_failed, rig_on_acked, rig_on_delivered, rig_on_wake};
+      .established = rig_on_established,
+      .failed = rig_on_failed,
+      .acked = rig_on_acked,
+      .delivered = rig_on_delivered,
+      .wake = rig_on_wake,
+  };
   static const struct stream_ops ops = {.opened = rig_opened, .received = rig_received, .closed = rig_closed};
   struct err err = {0};
   int pair[2];
