@@ -113,7 +113,7 @@ int outputs_finish(struct outputs *outputs, const struct report *report, int cod
   struct err err = {0};
   for (size_t i = 0; i < FORMS; i++) {
     const char *path = form_path(i, outputs->arguments);
-    bool saved = !path || report_save(path, report_format_find(forms[i].format), report, &err) == STATUS_OK;
+    bool saved = !path || report_save(path, forms[i].format, report, &err) == STATUS_OK;
     if (!saved) code = complain(&err);
   }
   if (outputs->jsonl && finish_jsonl(outputs, report, &err) != STATUS_OK) code = complain(&err);

@@ -14,7 +14,7 @@
 
 static enum status write_as_it_is(FILE *file, const struct document *document, struct err *err) {
   fwrite(document->text, 1, document->len, file);
-  return save_flush(file, err);
+  return save_flush(file, "report", err);
 }
 
 static enum status write_page(FILE *file, const struct document *document, struct err *err) {

@@ -8,6 +8,7 @@
 #include "cli/muster_trials.h"
 #include "load/run.h"
 #include "report/document.h"
+#include "report/formats.h"
 #include "report/html.h"
 
 #include <limits.h>
@@ -24,7 +25,7 @@ static int publish_report(const struct run_arguments *arguments, struct outputs 
   if (place) {
     struct session_document document = {report->started_at, report->run_id, report->workload.name};
     session_path(path, place, &document);
-    saved = report_save_json(path, report, &err) == STATUS_OK;
+    saved = report_save(path, "json", report, &err) == STATUS_OK;
     struct index_entry entry = index_entry_of(report);
     bool listed = saved && (!session_is_folder(place) || index_append(path, &entry, &err) == STATUS_OK);
     if (!listed) code = complain(&err);

@@ -6,6 +6,7 @@
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
 #include "load/run.h"
+#include "report/formats.h"
 #include "report/index.h"
 #include "report/read.h"
 #include "report/save.h"
@@ -156,7 +157,7 @@ static enum status keep(
   char path[PATH_MAX];
   struct session_document document = {report->started_at, report->run_id, report->workload.name};
   session_path(path, all->folder, &document);
-  enum status status = report_save_json(path, report, err);
+  enum status status = report_save(path, "json", report, err);
   if (status == STATUS_OK) status = add_report(&trials->list, path, report, err);
   if (status != STATUS_OK) return status;
   struct index_entry entry = index_entry_of(report);

@@ -3,8 +3,8 @@
 #include "report/json_parts.h"
 #include "report/json_writer.h"
 #include "report/layout.h"
+#include "report/save.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -172,12 +172,6 @@ static void write_mixed(FILE *file, const struct find *find) {
   }
 }
 
-static enum status check_written(FILE *file, struct err *err) {
-  errno = 0;
-  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "cannot write the result: %s", errno ? strerror(errno) : "the output is broken");
-}
-
 enum status find_write_answer(FILE *file, const struct find *find, struct err *err) {
   char text[1024];
   sentence(text, sizeof text, find);
@@ -185,7 +179,7 @@ enum status find_write_answer(FILE *file, const struct find *find, struct err *e
   page_text(file, find->settings.subject == FIND_SERVER ? "capacity" : "ceiling", "%s", text);
   write_at_held(file, find);
   write_mixed(file, find);
-  return check_written(file, err);
+  return save_flush(file, "result", err);
 }
 
 /* --- JSON --- */
@@ -323,5 +317,5 @@ enum status find_write_json(FILE *file, const void *content, struct err *err) {
   report_json_environment(w, &find->environment);
   json_close_object(w);
   fputc('\n', file);
-  return check_written(file, err);
+  return save_flush(file, "result", err);
 }

@@ -3,8 +3,8 @@
 #include "report/json_parts.h"
 #include "report/json_writer.h"
 #include "report/layout.h"
+#include "report/save.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,12 +223,6 @@ static void write_gates(FILE *file, const struct comparison *c) {
   }
 }
 
-static enum status check_written(FILE *file, struct err *err) {
-  errno = 0;
-  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "cannot write the comparison: %s", errno ? strerror(errno) : "the output is broken");
-}
-
 enum status compare_write_text(FILE *file, const struct comparison *c, struct err *err) {
   char text[VERDICT_TEXT_MAX];
   verdict_text(text, c);
@@ -245,7 +239,7 @@ enum status compare_write_text(FILE *file, const struct comparison *c, struct er
   write_not_compared(file, c);
   method_text(text, c);
   page_text(file, "method", "%s", text);
-  return check_written(file, err);
+  return save_flush(file, "comparison", err);
 }
 
 /* --- JSON --- */
@@ -412,5 +406,5 @@ enum status compare_write_json(FILE *file, const void *content, struct err *err)
   write_method(w, c);
   json_close_object(w);
   fputc('\n', file);
-  return check_written(file, err);
+  return save_flush(file, "comparison", err);
 }

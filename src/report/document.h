@@ -272,9 +272,5 @@ void report_format_measured(char out[40], const struct report_objective *objecti
 enum status report_write_text(FILE *file, const struct report *report, struct err *err);
 /* As docs/report.schema.json says: keys in a fixed order, two-space indent, newline at the end. */
 enum status report_write_json(FILE *file, const struct report *report, struct err *err);
-/* The JSON report into a new file (parent folders are made; an existing file is never overwritten). */
-enum status report_save_json(const char *path, const struct report *report, struct err *err);
-/* HdrHistogram log with one whole-run histogram for each clock. */
-enum status report_save_hlog(const char *path, const struct report *report, struct err *err);
 
 #endif

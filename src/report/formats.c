@@ -34,8 +34,7 @@ static enum status write_saved(FILE *file, const void *content, struct err *err)
   return saved->format->write(file, saved->report, err);
 }
 
-enum status report_save(
-    const char *path, const struct report_format *format, const struct report *report, struct err *err) {
-  const struct saved saved = {format, report};
+enum status report_save(const char *path, const char *format, const struct report *report, struct err *err) {
+  const struct saved saved = {report_format_find(format), report};
   return save_new_file(path, write_saved, &saved, err);
 }

@@ -34,8 +34,7 @@ struct report_format {
 extern const struct report_format report_formats[];
 const struct report_format *report_format_find(const char *name); /* NULL: none */
 
-/* Into a new file, as report_save_json. */
-enum status report_save(
-    const char *path, const struct report_format *format, const struct report *report, struct err *err);
+/* Into a new file, as save_new_file; format is the name of one. */
+enum status report_save(const char *path, const char *format, const struct report *report, struct err *err);
 
 #endif

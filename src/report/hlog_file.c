@@ -40,5 +40,5 @@ enum status report_write_hlog(FILE *file, const struct report *report, struct er
     if (!report->clock[i]) continue;
     status = hlog_write_interval(file, report_clock_name(i), 0, report->measure_s, report->clock[i], err);
   }
-  return status == STATUS_OK ? save_flush(file, err) : status;
+  return status == STATUS_OK ? save_flush(file, "report", err) : status;
 }

@@ -2,7 +2,6 @@
 
 #include "report/save.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,14 +49,12 @@ static const char *write_until(FILE *file, const char *from, const char *marker)
 }
 
 enum status html_write(FILE *file, const char *title, const char *json_text, struct err *err) {
-  errno = 0;
   const char *rest = write_until(file, html_page, title_marker);
   write_title(file, title);
   rest = write_until(file, rest, document_marker);
   write_document(file, json_text);
   fwrite(rest, 1, (size_t)(html_page_end - rest), file);
-  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "cannot write the HTML report: %s", errno ? strerror(errno) : "the output is broken");
+  return save_flush(file, "HTML report", err);
 }
 
 enum status html_write_of(FILE *file, const char *title,
@@ -84,12 +81,4 @@ enum status report_write_html(FILE *file, const struct report *report, struct er
   snprintf(title, sizeof title, "%.80s, %s, %s - muster", report->workload.name,
       report->verdict == VERDICT_VALID ? "valid" : "invalid", report->started_at);
   return html_write_of(file, title, write_json, report, err);
-}
-
-static enum status write_html(FILE *file, const void *content, struct err *err) {
-  return report_write_html(file, content, err);
-}
-
-enum status report_save_html(const char *path, const struct report *report, struct err *err) {
-  return save_new_file(path, write_html, report, err);
 }

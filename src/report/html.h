@@ -16,7 +16,5 @@ enum status html_write_of(FILE *file, const char *title,
     enum status (*write)(FILE *file, const void *content, struct err *err), const void *content, struct err *err);
 
 enum status report_write_html(FILE *file, const struct report *report, struct err *err);
-/* Into a new file, as report_save_json. */
-enum status report_save_html(const char *path, const struct report *report, struct err *err);
 
 #endif

@@ -583,7 +583,7 @@ enum status report_write_json(FILE *file, const struct report *report, struct er
   write_limitations(w, report);
   json_close_object(w);
   fputc('\n', file);
-  return save_flush(file, err);
+  return save_flush(file, "report", err);
 }
 
 void report_json_summary(struct json_writer *w, const struct report *report) {

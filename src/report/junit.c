@@ -191,5 +191,5 @@ enum status report_write_junit(FILE *file, const struct report *report, struct e
   for (size_t i = 0; i < IDENTITIES; i++)
     put_identity(file, report, &identities[i]);
   fputs("  </testsuite>\n</testsuites>\n", file);
-  return save_flush(file, err);
+  return save_flush(file, "report", err);
 }

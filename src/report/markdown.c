@@ -130,5 +130,5 @@ enum status report_write_markdown(FILE *file, const struct report *report, struc
   fputs("\n<details><summary>the whole report</summary>\n\n~~~text\n", file);
   enum status status = report_write_text(file, report, err);
   fputs("~~~\n\n</details>\n", file);
-  return status == STATUS_OK ? save_flush(file, err) : status;
+  return status == STATUS_OK ? save_flush(file, "report", err) : status;
 }

@@ -1,7 +1,4 @@
-/* Report files: new ones only, whole ones only. */
 #include "report/save.h"
-#include "report/document.h"
-#include "report/formats.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,24 +55,8 @@ enum status save_new_file(const char *path, enum status (*write)(FILE *file, con
   return save_close(path, file, write(file, content, err), err);
 }
 
-enum status save_flush(FILE *file, struct err *err) {
+enum status save_flush(FILE *file, const char *what, struct err *err) {
   if (!ferror(file)) errno = 0; /* else it is likely that of the write that failed */
   if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "cannot write the report: %s", errno ? strerror(errno) : "the output is broken");
-}
-
-static enum status write_json(FILE *file, const void *content, struct err *err) {
-  return report_write_json(file, content, err);
-}
-
-enum status report_save_json(const char *path, const struct report *report, struct err *err) {
-  return save_new_file(path, write_json, report, err);
-}
-
-static enum status write_hlog(FILE *file, const void *content, struct err *err) {
-  return report_write_hlog(file, content, err);
-}
-
-enum status report_save_hlog(const char *path, const struct report *report, struct err *err) {
-  return save_new_file(path, write_hlog, report, err);
+  return err_set(err, STATUS_IO, "cannot write the %s: %s", what, errno ? strerror(errno) : "the output is broken");
 }

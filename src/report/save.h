@@ -15,7 +15,7 @@ enum status save_new_file(const char *path, enum status (*write)(FILE *file, con
 enum status save_open(const char *path, FILE **out, struct err *err);
 enum status save_close(const char *path, FILE *file, enum status status, struct err *err);
 
-/* Flushes; what could not be written is said as the report's fault, not the file's. */
-enum status save_flush(FILE *file, struct err *err);
+/* The end of every writer: flushes, and names what could not be written ("report"), since the file may have no name. */
+enum status save_flush(FILE *file, const char *what, struct err *err);
 
 #endif

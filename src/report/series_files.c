@@ -42,7 +42,7 @@ enum status report_write_csv(FILE *file, const struct report *report, struct err
   write_csv_head(file);
   for (uint32_t i = 0; i < report->seconds; i++)
     write_csv_row(file, i, &report->second[i]);
-  return save_flush(file, err);
+  return save_flush(file, "report", err);
 }
 
 /* --- JSON lines --- */
@@ -86,5 +86,5 @@ enum status report_write_jsonl(FILE *file, const struct report *report, struct e
   for (uint32_t i = 0; i < report->seconds; i++)
     jsonl_write_second(file, i, &report->second[i]);
   jsonl_write_summary(file, report);
-  return save_flush(file, err);
+  return save_flush(file, "report", err);
 }

@@ -461,5 +461,5 @@ enum status report_write_text(FILE *file, const struct report *report, struct er
   fputc('\n', file);
   write_objectives(file, report);
   write_verdict(file, report);
-  return save_flush(file, err);
+  return save_flush(file, "report", err);
 }

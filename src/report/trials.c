@@ -4,8 +4,8 @@
 #include "report/json_parts.h"
 #include "report/json_writer.h"
 #include "report/layout.h"
+#include "report/save.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define SEED 1 /* of every bootstrap: the same trials give the same intervals */
@@ -118,19 +118,13 @@ static void write_figure(FILE *file, size_t metric, const struct figure *figure)
   fprintf(file, FIGURE_ROW, name, metric_is_clock(metric) ? unit.name : "/s", median, interval, range, note);
 }
 
-static enum status check_written(FILE *file, struct err *err) {
-  errno = 0;
-  if (fflush(file) == 0 && !ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "cannot write the summary: %s", errno ? strerror(errno) : "the output is broken");
-}
-
 enum status trials_write_summary(FILE *file, const struct trials *trials, struct err *err) {
   char text[200];
   bool few = false;
   verdict_text(text, sizeof text, trials);
   fputc('\n', file);
   page_text(file, trials->name, "%s", text);
-  if (trial_valid_count(&trials->list) == 0) return check_written(file, err);
+  if (trial_valid_count(&trials->list) == 0) return save_flush(file, "summary", err);
   fprintf(file, FIGURE_ROW, "of the valid trials", "", "median", "95% interval", "least..largest", "");
   for (size_t metric = 0; metric < METRICS; metric++) {
     struct figure figure;
@@ -140,7 +134,7 @@ enum status trials_write_summary(FILE *file, const struct trials *trials, struct
     few = few || figure.few;
   }
   if (few) page_text(file, "few", "a trial has fewer than %d values beyond this percentile", FEW_SAMPLES);
-  return check_written(file, err);
+  return save_flush(file, "summary", err);
 }
 
 /* --- JSON --- */
@@ -273,5 +267,5 @@ enum status trials_write_json(FILE *file, const void *content, struct err *err) 
   write_facts(w, trials);
   json_close_object(w);
   fputc('\n', file);
-  return check_written(file, err);
+  return save_flush(file, "summary", err);
 }

@@ -1,4 +1,5 @@
 #include "measure/hlog.h"
+#include "report/formats.h"
 #include "unit/report/sample.h"
 
 #include <jansson.h>
@@ -33,7 +34,7 @@ static void parents_are_made(void **state) {
   struct report r = sample_valid();
   struct err err = {0};
   char path[128], parent[128];
-  assert_int_equal(report_save_json(in_folder(path, "a/b/report.json"), &r, &err), STATUS_OK);
+  assert_int_equal(report_save(in_folder(path, "a/b/report.json"), "json", &r, &err), STATUS_OK);
   json_t *root = json_load_file(path, 0, NULL);
   assert_non_null(root);
   assert_string_equal(json_string_value(json_object_get(root, "run_id")), r.run_id);
@@ -53,9 +54,9 @@ static void nothing_is_overwritten(void **state) {
   assert_non_null(file);
   fputs("old", file);
   fclose(file);
-  assert_int_equal(report_save_json(path, &r, &err), STATUS_IO);
+  assert_int_equal(report_save(path, "json", &r, &err), STATUS_IO);
   assert_non_null(strstr(err.text, "never overwritten"));
-  assert_int_equal(report_save_hlog(path, &r, &err), STATUS_IO);
+  assert_int_equal(report_save(path, "hlog", &r, &err), STATUS_IO);
   file = fopen(path, "r");
   assert_non_null(fgets(text, sizeof text, file));
   fclose(file);
@@ -68,9 +69,9 @@ static void a_file_is_no_folder(void **state) {
   (void)state;
   struct report r = sample_valid();
   struct err err = {0};
-  assert_int_equal(report_save_json("/dev/null/report.json", &r, &err), STATUS_IO);
+  assert_int_equal(report_save("/dev/null/report.json", "json", &r, &err), STATUS_IO);
   assert_non_null(strstr(err.text, "/dev/null"));
-  assert_int_equal(report_save_json("", &r, &err), STATUS_USAGE);
+  assert_int_equal(report_save("", "json", &r, &err), STATUS_USAGE);
   report_free(&r);
 }
 
@@ -79,7 +80,7 @@ static void the_log_holds_each_clock(void **state) {
   struct report r = sample_valid();
   struct err err = {0};
   char path[128];
-  assert_int_equal(report_save_hlog(in_folder(path, "run.hlog"), &r, &err), STATUS_OK);
+  assert_int_equal(report_save(in_folder(path, "run.hlog"), "hlog", &r, &err), STATUS_OK);
   FILE *file = fopen(path, "r");
   struct hlog_interval *interval = calloc(1, sizeof *interval);
   unsigned line = 0, found = 0;
