@@ -4,6 +4,7 @@
 #include "cli/muster_options.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
+#include "cli/muster_words.h"
 #include "report/compare.h"
 #include "report/save.h"
 
@@ -25,9 +26,7 @@ struct compare_arguments {
   bool help;
 };
 
-static const struct {
-  const char *name, *value, *help;
-} options[] = {
+static const struct word_option options[] = {
     {"fail-on", "GATE,...", "exit 1 on such a change, as 'delivery.p99 +10%'"},
     {"allow-different", "KEY,...", "compare although this comparability key differs; the output says so"},
     {"output", "PATH", "JSON document: a new file, or a folder"},
@@ -42,11 +41,8 @@ static void print_help(void) {
         "Refused unless what the figures mean is equal on both sides and every trial is valid. For each\n"
         "metric: faster, slower, or no difference shown. 5 trials a side are the least that can show one.\n\n",
       stdout);
-  for (size_t i = 0; i < OPTIONS; i++) {
-    char left[64];
-    snprintf(left, sizeof left, "--%s %s", options[i].name, options[i].value);
-    printf("  %-28s %s\n", left, options[i].help);
-  }
+  for (size_t i = 0; i < OPTIONS; i++)
+    word_help(&options[i]);
   puts("\nExit codes: 0 compared, 1 a gate (--fail-on) broke, 2 usage, 3 refused, or a gate that could not be\n"
        "decided.");
 }
@@ -64,29 +60,15 @@ static enum status allow(char *text, struct compare_arguments *out, struct err *
   return STATUS_OK;
 }
 
-static enum status unknown_option(const char *argument, size_t len, const char *name, struct err *err) {
-  const char *names[OPTIONS];
-  char typed[48];
-  for (size_t i = 0; i < OPTIONS; i++)
-    names[i] = options[i].name;
-  snprintf(typed, sizeof typed, "%.*s", (int)(len < 40 ? len : 40), name);
-  const char *near = nearest_word(typed, names, OPTIONS);
-  if (near) return err_set(err, STATUS_USAGE, "unknown option %.48s: did you mean --%s?", argument, near);
-  return err_set(err, STATUS_USAGE, "unknown option %.48s: `muster help compare` lists them", argument);
-}
-
 /* Takes the option at argv[*at]; *at then stands on its last word. */
 static enum status take_option(int argc, char **argv, int *at, struct compare_arguments *out, struct err *err) {
-  char *name = argv[*at] + (argv[*at][1] == '-' ? 2 : 1);
-  size_t len = strcspn(name, "="), index = 0;
-  while (index < OPTIONS && (strlen(options[index].name) != len || memcmp(options[index].name, name, len) != 0))
+  size_t index = 0;
+  char *value;
+  while (index < OPTIONS && !word_names(argv[*at], &options[index]))
     index++;
-  if (index == OPTIONS) return unknown_option(argv[*at], len, name, err);
-  char *value = name[len] == '=' ? name + len + 1 : *at + 1 < argc ? argv[++*at] : NULL;
-  if (!value || *value == '\0') {
-    return err_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", options[index].name, options[index].name,
-        options[index].value);
-  }
+  if (index == OPTIONS) return word_unknown(argv[*at], options, OPTIONS, "compare", err);
+  enum status status = word_value(&options[index], argc, argv, at, &value, err);
+  if (status != STATUS_OK) return status;
   if (index == OPTION_FAIL_ON && gate_parse(value, &out->settings.gates, err) != STATUS_OK) {
     return err_prefix(err, "--fail-on");
   }
@@ -99,13 +81,13 @@ static enum status take_option(int argc, char **argv, int *at, struct compare_ar
 static enum status parse(int argc, char **argv, struct compare_arguments *out, struct err *err) {
   for (int i = 0; i < argc; i++) {
     enum status status = STATUS_OK;
-    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+    if (word_is_help(argv[i])) {
       out->help = true;
     } else if (strcmp(argv[i], "--") == 0) {
       if (out->has_candidate) status = err_set(err, STATUS_USAGE, "one -- between BASE and CANDIDATE is enough");
       out->has_candidate = true;
       out->base_paths = out->paths;
-    } else if (argv[i][0] == '-' && argv[i][1]) {
+    } else if (word_is_option(argv[i])) {
       status = take_option(argc, argv, &i, out, err);
     } else {
       out->path[out->paths++] = argv[i];

@@ -4,6 +4,7 @@
 #include "cli/muster_outputs.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
+#include "cli/muster_words.h"
 #include "load/find.h"
 #include "load/run.h"
 #include "report/html.h"
@@ -21,32 +22,29 @@
 #define RATE_MAX 100e6
 
 static const struct {
-  const char *name, *value, *help;
-  size_t offset;
+  struct word_option word;
+  size_t offset;     /* in struct find_options */
   unsigned commands; /* bit of each enum find_command that has it */
 } options[] = {
-    {"vary", "rate|clients", "what grows from test to test [rate]", offsetof(struct find_options, vary), 1},
-    {"from", "N", "first load [100 publishes/s, or 10 clients; calibrate: 1k]", offsetof(struct find_options, from), 3},
-    {"to", "N", "highest load to try [1M publishes/s, or 100k clients]", offsetof(struct find_options, to), 3},
-    {"step-size", "N", "climb by adding so much [doubling]", offsetof(struct find_options, step_size), 3},
-    {"resolution", "SHARE", "width of the answer [5%]", offsetof(struct find_options, resolution), 3},
-    {"initial-clients", "N", "as --vary clients --from N", offsetof(struct find_options, initial_clients), 1},
-    {"limit-rtt", "TIME", "objective on the server's own answer to a publish [500ms]",
+    {{"vary", "rate|clients", "what grows from test to test [rate]"}, offsetof(struct find_options, vary), 1},
+    {{"from", "N", "first load [100 publishes/s, or 10 clients; calibrate: 1k]"}, offsetof(struct find_options, from),
+        3},
+    {{"to", "N", "highest load to try [1M publishes/s, or 100k clients]"}, offsetof(struct find_options, to), 3},
+    {{"step-size", "N", "climb by adding so much [doubling]"}, offsetof(struct find_options, step_size), 3},
+    {{"resolution", "SHARE", "width of the answer [5%]"}, offsetof(struct find_options, resolution), 3},
+    {{"initial-clients", "N", "as --vary clients --from N"}, offsetof(struct find_options, initial_clients), 1},
+    {{"limit-rtt", "TIME", "objective on the server's own answer to a publish [500ms]"},
         offsetof(struct find_options, limit_rtt), 1},
-    {"limit-percentile", "N", "which percentile of it [95]", offsetof(struct find_options, limit_percentile), 1},
-    {"keep-server", NULL, "one embedded server for all tests, not a fresh one for each",
+    {{"limit-percentile", "N", "which percentile of it [95]"}, offsetof(struct find_options, limit_percentile), 1},
+    {{"keep-server", NULL, "one embedded server for all tests, not a fresh one for each"},
         offsetof(struct find_options, keep_server), 1},
-    {"show", NULL, "print what was calibrated before, and do nothing", offsetof(struct find_options, show), 2},
+    {{"show", NULL, "print what was calibrated before, and do nothing"}, offsetof(struct find_options, show), 2},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 
 void find_options_help(enum find_command command) {
   for (size_t i = 0; i < OPTIONS; i++) {
-    if (!(options[i].commands >> command & 1)) continue;
-    char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", options[i].name, options[i].value ? " " : "",
-        options[i].value ? options[i].value : "");
-    printf("  %-28s %s\n", left, options[i].help);
+    if (options[i].commands >> command & 1) word_help(&options[i].word);
   }
 }
 
@@ -63,29 +61,24 @@ static void print_help(void) {
        "search was cut short), 4 target unreachable.");
 }
 
-static size_t find_option(enum find_command command, const char *name, size_t len) {
+static size_t find_option(enum find_command command, const char *word) {
   for (size_t i = 0; i < OPTIONS; i++) {
-    bool has = options[i].commands >> command & 1;
-    if (has && strlen(options[i].name) == len && memcmp(options[i].name, name, len) == 0) return i;
+    if (options[i].commands >> command & 1 && word_names(word, &options[i].word)) return i;
   }
   return OPTIONS;
 }
 
 /* Stores the option at argv[*at]; *at then stands on its last word. */
 static enum status take_option(
-    size_t index, const char *value, int argc, char **argv, int *at, struct find_options *out, struct err *err) {
-  char *field = (char *)out + options[index].offset;
-  if (!options[index].value) {
-    if (value) return err_set(err, STATUS_USAGE, "--%s takes no value", options[index].name);
+    size_t index, int argc, char **argv, int *at, struct find_options *out, struct err *err) {
+  char *value, *field = (char *)out + options[index].offset;
+  enum status status = word_value(&options[index].word, argc, argv, at, &value, err);
+  if (status != STATUS_OK) return status;
+  if (value) {
+    *(const char **)(void *)field = value;
+  } else {
     *(bool *)field = true;
-    return STATUS_OK;
   }
-  if (!value && *at + 1 < argc) value = argv[++*at];
-  if (!value) {
-    return err_set(err, STATUS_USAGE, "--%s needs a value: --%s %s", options[index].name, options[index].name,
-        options[index].value);
-  }
-  *(const char **)(void *)field = value;
   return STATUS_OK;
 }
 
@@ -94,15 +87,12 @@ enum status find_options_split(enum find_command command, int argc, char **argv,
   *rest_count = 0;
   enum status status = STATUS_OK;
   for (int i = 0; i < argc && status == STATUS_OK; i++) {
-    bool is_option = argv[i][0] == '-' && argv[i][1];
-    const char *name = argv[i] + (is_option && argv[i][1] == '-' ? 2 : 1);
-    size_t len = is_option ? strcspn(name, "=") : 0;
-    size_t index = is_option ? find_option(command, name, len) : OPTIONS;
-    if (is_option && (strcmp(name, "help") == 0 || strcmp(argv[i], "-h") == 0)) out->help = true;
+    size_t index = find_option(command, argv[i]);
+    if (word_is_help(argv[i])) out->help = true;
     if (index == OPTIONS) {
       rest[(*rest_count)++] = argv[i];
     } else {
-      status = take_option(index, name[len] == '=' ? name + len + 1 : NULL, argc, argv, &i, out, err);
+      status = take_option(index, argc, argv, &i, out, err);
     }
   }
   return status;

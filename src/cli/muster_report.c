@@ -1,8 +1,8 @@
 #include "cli/muster_report.h"
 
-#include "cli/muster_options.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
+#include "cli/muster_words.h"
 #include "report/formats.h"
 #include "report/html.h"
 #include "report/read.h"
@@ -40,6 +40,13 @@ static const struct renderer {
 };
 #define RENDERERS (sizeof renderers / sizeof renderers[0])
 
+static const struct word_option options_of_report[] = {
+    {"as", "FORM", "one of these [by the ending of --output, else text]"},
+    {"output", "PATH", "a new file, or a folder for several reports [standard output]"},
+};
+#define OPTIONS (sizeof options_of_report / sizeof options_of_report[0])
+enum { OPTION_AS, OPTION_OUTPUT };
+
 struct options {
   const char *as, *output;
   const struct renderer *renderer;
@@ -54,38 +61,34 @@ static void print_help(void) {
        "json and html.\n\nForms:");
   for (size_t i = 0; i < RENDERERS; i++)
     printf("  %-10s %s\n", renderers[i].name, renderers[i].help);
-  puts("\nOptions:\n"
-       "  --as FORM                    one of these [by the ending of --output, else text]\n"
-       "  --output PATH                a new file, or a folder for several reports [standard output]\n\n"
-       "Exit codes: 0 shown (whatever the verdict is), 2 usage, or no report of muster, 3 not written.");
+  puts("\nOptions:");
+  for (size_t i = 0; i < OPTIONS; i++)
+    word_help(&options_of_report[i]);
+  puts("\nExit codes: 0 shown (whatever the verdict is), 2 usage, or no report of muster, 3 not written.");
 }
 
-/* The value of an option at argv[*at], in the same word or the next one. */
-static enum status take_value(const char *name, int argc, char **argv, int *at, const char **out, struct err *err) {
-  const char *equals = strchr(argv[*at], '=');
-  *out = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
-  return *out ? STATUS_OK : err_set(err, STATUS_USAGE, "--%s needs a value", name);
+static enum status take_option(int argc, char **argv, int *at, struct options *out, struct err *err) {
+  size_t index = 0;
+  char *value;
+  while (index < OPTIONS && !word_names(argv[*at], &options_of_report[index]))
+    index++;
+  if (index == OPTIONS) return word_unknown(argv[*at], options_of_report, OPTIONS, "report", err);
+  enum status status = word_value(&options_of_report[index], argc, argv, at, &value, err);
+  if (status != STATUS_OK) return status;
+  *(index == OPTION_AS ? &out->as : &out->output) = value;
+  return STATUS_OK;
 }
 
 static enum status parse(int argc, char **argv, struct options *out, struct err *err) {
   out->file = argv;
   enum status status = STATUS_OK;
   for (int i = 0; i < argc && status == STATUS_OK; i++) {
-    const char *word = argv[i];
-    if (word[0] != '-' || word[1] == '\0') {
-      out->file[out->files++] = argv[i];
-      continue;
-    }
-    const char *name = word + (word[1] == '-' ? 2 : 1);
-    size_t len = strcspn(name, "=");
-    if (strcmp(name, "help") == 0 || strcmp(word, "-h") == 0) {
+    if (word_is_help(argv[i])) {
       out->help = true;
-    } else if (len == 2 && memcmp(name, "as", 2) == 0) {
-      status = take_value("as", argc, argv, &i, &out->as, err);
-    } else if (len == 6 && memcmp(name, "output", 6) == 0) {
-      status = take_value("output", argc, argv, &i, &out->output, err);
+    } else if (word_is_option(argv[i])) {
+      status = take_option(argc, argv, &i, out, err);
     } else {
-      status = err_set(err, STATUS_USAGE, "unknown option %.60s: `muster help report` lists them", word);
+      out->file[out->files++] = argv[i];
     }
   }
   return status;
