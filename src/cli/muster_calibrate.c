@@ -2,6 +2,7 @@
 
 #include "cli/muster_find.h"
 #include "cli/muster_options.h"
+#include "cli/muster_outputs.h"
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
 #include "load/calibrate.h"
@@ -137,14 +138,27 @@ static int search(const struct run_arguments *arguments, struct find_settings *s
   return code;
 }
 
+/* An option of `muster run` that a search of the generator would not look at, or NULL. */
+static const char *option_without_effect(const struct run_arguments *arguments) {
+  if (arguments->trials) return "--trials";
+  if (arguments->observe.count) return "--observe";
+  if (arguments->ui) return "--ui";
+  return arguments->metrics ? "--metrics" : outputs_given(arguments);
+}
+
 static enum status check(const struct run_arguments *arguments, const struct session *session, struct err *err) {
   const struct workload *workload = &arguments->workload;
+  const char *without_effect = option_without_effect(arguments);
   bool known = workload->topology == TOPOLOGY_RING || (workload->topology == TOPOLOGY_GROUPS && workload->groups <= 1);
   if (workload->target) {
     return err_set(err, STATUS_USAGE, "calibrate measures the generator against a peer of its own: leave --target out");
   }
   if (arguments->slos.count) {
     return err_set(err, STATUS_USAGE, "--slo judges a server, calibrate the generator: leave it out");
+  }
+  if (without_effect) {
+    return err_set(
+        err, STATUS_USAGE, "%s belongs to `muster run`, calibrate does nothing with it: leave it out", without_effect);
   }
   if (strcmp(session->driver->name, "juggle") != 0) {
     return err_set(

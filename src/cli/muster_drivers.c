@@ -1,6 +1,7 @@
 #include "cli/muster_drivers.h"
 
 #include "cli/muster_say.h"
+#include "cli/muster_words.h"
 #include "driver/driver.h"
 #include "report/json_parts.h"
 #include "report/layout.h"
@@ -95,24 +96,22 @@ static void print_page(void) {
   putchar('\n');
   page_text(stdout, "note",
       "the settings of a run may leave less of this, as its report says; group-echo: a group's message comes back to "
-      "its "
-      "sender, and is expected to");
+      "its sender, and is expected to");
   for (const struct driver *const *driver = driver_all(); *driver; driver++)
     print_driver(*driver);
 }
 
 int command_drivers(int argc, char **argv) {
   bool json = argc == 1 && strcmp(argv[0], "--json") == 0;
-  bool help = argc == 1 && strcmp(argv[0], "--help") == 0;
+  bool help = argc == 1 && word_is_help(argv[0]);
   if (argc > 0 && !json && !help) {
     struct err err = {0};
-    err_set(&err, STATUS_USAGE, "drivers takes no arguments but --json");
+    err_set(&err, STATUS_USAGE, "`muster drivers` takes no arguments but --json");
     return complain(&err);
   }
   if (help) {
-    puts(
-        "Usage: muster drivers [--json]\n\nThe protocols: what each can do, what its ACK means and what its deliveries "
-        "promise.");
+    puts("Usage: muster drivers [--json]\n\n"
+         "The protocols: what each can do, what its ACK means and what its deliveries promise.");
   } else if (json) {
     print_json();
   } else {

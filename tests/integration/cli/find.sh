@@ -32,6 +32,9 @@ refused 4 'nothing listens|cannot call' find private --target ws://127.0.0.1:1 -
 refused 2 'say which load' calibrate
 refused 2 'leave --target out' calibrate private --target ws://127.0.0.1:1
 refused 2 'leave it out' calibrate private --slo lost=0
+for option in --csv=a.csv --jsonl=a --trials=2 --ui=0 --metrics=0 --observe=pid:1; do
+  refused 2 "${option%%=*} belongs to .muster run.*leave it out" calibrate private "$option"
+done
 refused 2 "unknown option --vary" calibrate private --vary clients
 
 export XDG_STATE_HOME=$scratch/state
