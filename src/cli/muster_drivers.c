@@ -12,31 +12,35 @@
 
 static const struct {
   unsigned bit;
-  const char *name;
+  const char *name, *head; /* head: of the table, NULL: the name */
 } columns[] = {
-    {CAPABILITY_ACKS, "acks"},
-    {CAPABILITY_PRIVATE, "private"},
-    {CAPABILITY_GROUP, "group"},
-    {CAPABILITY_ROOM, "room"},
-    {CAPABILITY_BROADCAST, "broadcast"},
-    {CAPABILITY_ECHO, "echo"},
-    {CAPABILITY_PRESENCE, "presence"},
-    {CAPABILITY_OPERATIONS, "operations"},
-    {CAPABILITY_GROUP_ECHO, "group-echo"},
-    {CAPABILITY_BACKLOG, "backlog"},
-    {CAPABILITY_QUEUE, "queue"},
+    {CAPABILITY_ACKS, "acks", NULL},
+    {CAPABILITY_PRIVATE, "private", NULL},
+    {CAPABILITY_GROUP, "group", NULL},
+    {CAPABILITY_ROOM, "room", NULL},
+    {CAPABILITY_BROADCAST, "broadcast", NULL},
+    {CAPABILITY_ECHO, "echo", NULL},
+    {CAPABILITY_PRESENCE, "presence", NULL},
+    {CAPABILITY_OPERATIONS, "operations", "ops"},
+    {CAPABILITY_GROUP_ECHO, "group-echo", NULL},
+    {CAPABILITY_BACKLOG, "backlog", NULL},
+    {CAPABILITY_QUEUE, "queue", NULL},
 };
 #define COLUMNS (sizeof columns / sizeof columns[0])
+
+static const char *head_of(size_t column) {
+  return columns[column].head ? columns[column].head : columns[column].name;
+}
 
 static void print_table(void) {
   printf("%-*s", NAME_COLUMNS, "driver");
   for (size_t i = 0; i < COLUMNS; i++)
-    printf(" %s", columns[i].name);
+    printf(" %s", head_of(i));
   putchar('\n');
   for (const struct driver *const *driver = driver_all(); *driver; driver++) {
     printf("%-*s", NAME_COLUMNS, (*driver)->name);
     for (size_t i = 0; i < COLUMNS; i++)
-      printf(" %*s", (int)strlen(columns[i].name), (*driver)->capabilities & columns[i].bit ? "yes" : "-");
+      printf(" %*s", (int)strlen(head_of(i)), (*driver)->capabilities & columns[i].bit ? "yes" : "-");
     putchar('\n');
   }
 }

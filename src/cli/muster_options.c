@@ -92,7 +92,7 @@ static const struct option options[] = {
 
     {"clients", "N", "clients; group: its members, backlog: the receivers [50]", AT(workload.clients), 1, CLIENTS_MAX,
         KIND_COUNT, GROUP_POPULATION},
-    {"senders", "N", "star, queue, backlog: clients besides [10]; room, broadcast: of all [2]", AT(senders), 1,
+    {"senders", "N", "star, queue, backlog: more clients [10]; room, broadcast: of all [2]", AT(senders), 1,
         CLIENTS_MAX, KIND_COUNT, GROUP_POPULATION},
     {"receivers", "N", "star, queue: clients that only listen [40]", AT(receivers), 1, CLIENTS_MAX, KIND_COUNT,
         GROUP_POPULATION},

@@ -16,8 +16,9 @@ refused 2 'private.*group' run --clients 5
 refused 2 "unknown workload 'grups': did you mean group" run grups
 refused 2 "unknown workload 'x'" run x
 refused 2 "unknown workload ''" run ''
-refused 2 'one workload at a time' run private group
-refused 2 'one workload at a time' run private --clients 5 private
+refused 2 'one workload at a time' plan private group
+refused 2 'one workload at a time' plan private --clients 5 private
+refused 2 'two workloads are named private' run private --clients 5 private
 
 refused 2 'unknown option --client: did you mean --clients' run private --client 5
 refused 2 'did you mean --payload-bytes' run private --payload-byte=5
