@@ -3,6 +3,7 @@
 #include "cli/muster_options.h"
 #include "cli/muster_run.h"
 #include "cli/muster_say.h"
+#include "cli/muster_workloads.h"
 #include "wire/multiaddr.h"
 
 #include <stdio.h>
@@ -61,15 +62,15 @@ static void put_pair(struct words *w, const char *option, const char *value) {
 
 static int help(void) {
   puts("Usage: muster ricochet [ADDR PEER] [options]\n\n"
-       "Runs a scenario of ricochet-bench: ADDR is a multiaddr as /ip4/127.0.0.1/udp/55223/udx (or .../tcp/PORT),\n"
-       "PEER the server's peer id. Without them a musterd is started and driven. Options may stand anywhere:\n");
+       "Runs a scenario of ricochet-bench: ADDR is a multiaddr as /ip4/127.0.0.1/udp/55223/udx (or\n"
+       ".../tcp/PORT), PEER the server's peer id. Without them a musterd is started and driven. Options may\n"
+       "stand anywhere:\n");
   for (int i = 0; i < FLAGS; i++)
     printf("  -%-14s %s\n", flags[i].name, flags[i].help);
-  printf("\nScenarios: ");
-  for (size_t i = 0; i < SCENARIOS; i++)
-    printf("%s%s", i ? ", " : "", scenarios[i]);
-  puts("\n\nThe load is a closed loop, as the original's; --rate N makes it an open one. All other options of `muster\n"
-       "run` are taken too (--json, --slo, --workers ...): `muster help run`.");
+  puts("\nScenarios, and what one request is:\n");
+  workload_scenarios_help(stdout);
+  puts("\nThe load is a closed loop, as the original's; --rate N makes it an open one. All other options of\n"
+       "`muster run` are taken too (--json, --slo, --workers ...): `muster help run`.");
   return finish_stdout(EXIT_VALID);
 }
 

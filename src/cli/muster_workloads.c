@@ -73,19 +73,19 @@ static const struct kind {
         "everybody hears everything, its own publishes too"},
     {"echo", TOPOLOGY_ECHO, USE_CLIENTS | USE_SHOOTOUT, "every client hears its own publishes, and nothing else"},
     {"self", TOPOLOGY_SELF, USE_OPERATES, "every client carries out operations on its own: as mixed"},
-    {"msa", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: send a message to the client's recipient"},
-    {"maa", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: retrieve 10 messages of the own mailbox"},
-    {"sda", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: put a document, get it"},
-    {"sfa", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: append to a feed, get the entry"},
-    {"sca", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: put an item into a collection, query it"},
-    {"mma", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: create a mailbox, delete it"},
-    {"mixed", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: one of the six above at random"},
-    {"sda-batch", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: put --batch-size documents at once"},
-    {"msa-batch", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: send --batch-size messages at once"},
-    {"sync-cold", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: write a vault of --docs documents"},
-    {"sync-warm", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: write the same vault again"},
-    {"sync-noop", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: list the vault and compare"},
-    {"mail-cycle", TOPOLOGY_SELF, USE_OPERATES, "Ricochet: send to oneself, retrieve, mark as delivered"},
+    {"msa", TOPOLOGY_SELF, USE_OPERATES, "send a message to the client's recipient"},
+    {"maa", TOPOLOGY_SELF, USE_OPERATES, "retrieve 10 messages of the own mailbox"},
+    {"sda", TOPOLOGY_SELF, USE_OPERATES, "put a document, get it"},
+    {"sfa", TOPOLOGY_SELF, USE_OPERATES, "append to a feed, get the entry"},
+    {"sca", TOPOLOGY_SELF, USE_OPERATES, "put an item into a collection, query it"},
+    {"mma", TOPOLOGY_SELF, USE_OPERATES, "create a mailbox, delete it"},
+    {"mixed", TOPOLOGY_SELF, USE_OPERATES, "one of the six above at random"},
+    {"sda-batch", TOPOLOGY_SELF, USE_OPERATES, "put --batch-size documents at once"},
+    {"msa-batch", TOPOLOGY_SELF, USE_OPERATES, "send --batch-size messages at once"},
+    {"sync-cold", TOPOLOGY_SELF, USE_OPERATES, "write a vault of --docs documents"},
+    {"sync-warm", TOPOLOGY_SELF, USE_OPERATES, "write the same vault again"},
+    {"sync-noop", TOPOLOGY_SELF, USE_OPERATES, "list the vault and compare"},
+    {"mail-cycle", TOPOLOGY_SELF, USE_OPERATES, "send to oneself, retrieve, mark as delivered"},
     {"hold", TOPOLOGY_HOLD, USE_CLIENTS, "connections are held, with keep-alives and nothing else"},
     {"storm", TOPOLOGY_RING, USE_CLIENTS | USE_STORM, "private, and all lose their connection at once and return"},
 };
@@ -110,9 +110,21 @@ const char *workload_nearest(const char *word) {
   return nearest_word(word, names, KINDS);
 }
 
+static bool is_scenario(const struct kind *kind) {
+  return kind->uses & USE_OPERATIONS && strcmp(kind->name, "self") != 0;
+}
+
 void workload_help(FILE *file) {
-  for (size_t i = 0; i < KINDS; i++)
-    fprintf(file, "  %-9s  %s\n", kinds[i].name, kinds[i].help);
+  for (size_t i = 0; i < KINDS; i++) {
+    if (!is_scenario(&kinds[i])) fprintf(file, "  %-9s  %s\n", kinds[i].name, kinds[i].help);
+  }
+  fputs("  msa ...    the scenarios of ricochet-bench: `muster help ricochet` lists them\n", file);
+}
+
+void workload_scenarios_help(FILE *file) {
+  for (size_t i = 0; i < KINDS; i++) {
+    if (is_scenario(&kinds[i])) fprintf(file, "  %-10s  %s\n", kinds[i].name, kinds[i].help);
+  }
 }
 
 static bool given(const struct run_arguments *a, const char *option) {

@@ -14,6 +14,8 @@ const char *workload_find(const char *name);
 const char *workload_nearest(const char *word); /* NULL: none is near */
 /* One line each: name and what it is. */
 void workload_help(FILE *file);
+/* The same for the scenarios of operations, which workload_help only points to. */
+void workload_scenarios_help(FILE *file);
 
 /* Turns the options into out->workload: topology, senders and receivers, load model and stop. name: the workload whose
  * name the command line gives, or that a scenario chooses (NULL: private). STATUS_USAGE with one line when options do
