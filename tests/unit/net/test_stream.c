@@ -796,6 +796,46 @@ static void test_defer(void **state) {
   assert_int_equal(released, 1001);
 }
 
+/* A hook that notes when it ran, and asks again from within a number of times. */
+struct noting_hook {
+  struct loop_hook hook;
+  struct loop *loop;
+  int *order, *count;
+  int name, again;
+};
+
+static void note(struct loop_hook *hook) {
+  struct noting_hook *noting = (struct noting_hook *)hook;
+  noting->order[(*noting->count)++] = noting->name;
+  if (noting->again-- > 0) loop_before_flush(noting->loop, hook);
+}
+
+static void test_hooks_run_before_the_flush(void **state) {
+  (void)state;
+  struct err err;
+  struct loop *loop;
+  int order[8], count = 0;
+  assert_int_equal(loop_create(&loop, &err), STATUS_OK);
+  struct noting_hook hooks[3];
+  for (int i = 0; i < 3; i++) {
+    hooks[i] = (struct noting_hook){
+        .hook = {.run = note}, .loop = loop, .order = order, .count = &count, .name = i, .again = i == 0};
+    loop_before_flush(loop, &hooks[i].hook);
+    loop_before_flush(loop, &hooks[i].hook); /* once is enough */
+  }
+  loop_forget_hook(loop, &hooks[1].hook);
+  loop_forget_hook(loop, &hooks[1].hook);
+  loop_turn(loop, UINT64_MAX); /* does not sleep */
+  while (count < 3)
+    loop_turn(loop, UINT64_MAX);
+  assert_int_equal(order[0], 0);
+  assert_int_equal(order[1], 2);
+  assert_int_equal(order[2], 0);
+  loop_turn(loop, 0);
+  assert_int_equal(count, 3);
+  loop_destroy(loop);
+}
+
 static void run_openssl(const char *const *arguments) {
   pid_t child = fork();
   assert_true(child >= 0);
@@ -854,6 +894,7 @@ int main(void) {
       cmocka_unit_test(test_tls_files),
       cmocka_unit_test(test_pacer_runs_and_readiness_is_served),
       cmocka_unit_test(test_defer),
+      cmocka_unit_test(test_hooks_run_before_the_flush),
   };
   return cmocka_run_group_tests(tests, make_certificate, remove_certificate);
 }

@@ -405,6 +405,84 @@ static void more_streams_than_allowed_are_reset(void **state) {
   finish(&world);
 }
 
+/* Several streams of one connection, each with bytes of its own: the first of them says whose they are. */
+enum { MANY = 8, MANY_BYTES = 200 * 1000 };
+
+struct incoming {
+  uint64_t checked;
+  uint8_t salt;
+};
+
+struct many {
+  struct incoming incoming[MANY];
+  uint32_t accepted, ended;
+};
+
+static size_t many_received(struct udx_stream *stream, uint8_t *data, size_t len) {
+  struct incoming *incoming = udx_stream_user(stream);
+  if (incoming->checked == 0) incoming->salt = data[0];
+  for (size_t i = incoming->checked ? 0 : 1; i < len; i++)
+    assert_int_equal(data[i], pattern(incoming->checked + i, incoming->salt));
+  incoming->checked += len;
+  return len;
+}
+
+static void many_ended(struct udx_stream *stream) {
+  ((struct many *)udx_user(udx_of(stream)))->ended++;
+  assert_int_equal(((struct incoming *)udx_stream_user(stream))->checked, MANY_BYTES);
+}
+
+static void many_accepted(struct udx_stream *stream) {
+  struct many *many = udx_user(udx_of(stream));
+  assert_true(many->accepted < MANY);
+  udx_stream_set_user(stream, &many->incoming[many->accepted++]);
+}
+
+static const struct udx_ops many_ops = {
+    .received = many_received, .ended = many_ended, .reset = reset, .accepted = many_accepted};
+
+static void begin_many(struct world *world, struct many *many, struct conditions conditions) {
+  begin(world, conditions, 11);
+  *many = (struct many){0};
+  for (int i = 0; i < 2; i++) {
+    struct udx_options options = {.ops = &many_ops,
+        .user = many,
+        .pool = world->pool,
+        .local = i ? server_cid : client_cid,
+        .remote = i ? client_cid : server_cid,
+        .dialer = i == 0,
+        .datagram_max = UDX_DATAGRAM_BYTES,
+        .streams_max = MANY,
+        .window_max = 1U << 18};
+    udx_destroy(world->side[i].udx);
+    world->side[i].stream = NULL;
+    world->side[i].udx = udx_create(&options, world->now_ns);
+    assert_non_null(world->side[i].udx);
+  }
+}
+
+static void streams_share_a_connection(void **state) {
+  (void)state;
+  static uint8_t bytes[MANY_BYTES];
+  struct world world;
+  struct many many;
+  begin_many(&world, &many, (struct conditions){.delay_ns = 2 * NS_PER_MS, .loss = 0.02, .jitter = 0.1});
+  for (uint8_t salt = 0; salt < MANY; salt++) {
+    struct udx_stream *stream = udx_open_stream(world.side[0].udx);
+    bytes[0] = salt;
+    for (size_t at = 1; at < MANY_BYTES; at++)
+      bytes[at] = pattern(at, salt);
+    assert_true(udx_write(stream, bytes, MANY_BYTES));
+    udx_end_stream(stream);
+  }
+  while (many.ended < MANY) {
+    assert_true(step(&world));
+    assert_true(world.now_ns < DEADLINE_S * NS_PER_SEC);
+  }
+  assert_int_equal(many.accepted, MANY);
+  finish(&world);
+}
+
 /* Packets by hand to a listener's side. */
 static void feed(struct world *world, int to, const char *hex) {
   uint8_t bytes[2048];
@@ -642,6 +720,7 @@ int main(void) {
       cmocka_unit_test(closing_reaches_the_peer),
       cmocka_unit_test(a_reset_reaches_the_peer),
       cmocka_unit_test(more_streams_than_allowed_are_reset),
+      cmocka_unit_test(streams_share_a_connection),
       cmocka_unit_test(packets_are_those_of_the_vectors),
       cmocka_unit_test(a_server_acknowledges_and_answers_as_in_the_vectors),
       cmocka_unit_test(acknowledgements_follow_the_policy),
