@@ -1,7 +1,8 @@
 /* MQTT 3.1.1 and 5 over TCP, TLS and WebSocket: CONNECT, one SUBSCRIBE for each topic, then publishes and deliveries.
  *
- * Topics: <prefix>/<run>/c/<index> is a client's own, .../g/<group> a group's, .../all everybody's. A client is
- * established when every subscription was granted with the QoS that was asked.
+ * Topics: <prefix>/<run>/c/<index> is a client's own, .../g/<group> a group's, .../q/<queue> a queue's, .../all
+ * everybody's. A client is established when every subscription was granted with the QoS that was asked. The consumers
+ * of a queue subscribe to it as one share ($share/muster/...), its senders to nothing.
  *
  * An ACK is the PUBACK of QoS 1 and the PUBCOMP of QoS 2; QoS 0 has none. A broker sends a group's message back to a
  * publisher that subscribes to it too, unless version 5's No Local forbids it.
@@ -28,6 +29,7 @@
 #define UNANSWERED_MAX 3
 #define SUBPROTOCOL "mqtt"
 #define PREFIX_MAX 128
+#define SHARE "$share/muster/"
 #define TOPIC_MAX (PREFIX_MAX + 40)
 #define CLIENT_ID_MAX 24
 #define CREDENTIAL_MAX 65535
@@ -73,7 +75,7 @@ struct mqtt_plan {
   uint8_t qos;
   bool websocket;
   uint16_t keep_alive_s;
-  uint32_t topics;         /* of one client */
+  uint32_t topics;         /* of one client that hears any */
   char prefix[PREFIX_MAX]; /* of every topic, with the run and a slash at its end */
   char title[128];
   char headers[WS_CLIENT_HEADERS_MAX]; /* of the upgrade */
@@ -119,13 +121,28 @@ static size_t write_topic(const struct mqtt_plan *plan, char kind, uint32_t inde
   return (size_t)(at - out);
 }
 
-/* The i-th topic to which a client subscribes. */
-static size_t write_subscribed(const struct client *client, uint32_t i, char out[TOPIC_MAX]) {
+static uint32_t topics_of(const struct client *client) {
+  const struct driver_settings *settings = &client->run->settings;
+  uint32_t queue;
+  bool only_sends = settings->queues > 0 && !driver_queue_of(settings, client->index, &queue);
+  return only_sends ? 0 : plan_of(client)->topics;
+}
+
+/* The i-th topic that a client hears. */
+static size_t write_heard(const struct client *client, uint32_t i, char out[TOPIC_MAX]) {
   const struct driver_settings *settings = &client->run->settings;
   const struct mqtt_plan *plan = plan_of(client);
+  uint32_t queue;
+  if (driver_queue_of(settings, client->index, &queue)) return write_topic(plan, 'q', queue, out);
   if (settings->broadcast) return write_topic(plan, 'a', 0, out);
   if (settings->groups == 0) return write_topic(plan, 'c', client->index, out);
   return write_topic(plan, 'g', settings->shared_groups ? i : client->index % settings->groups, out);
+}
+
+/* The filter with which it subscribes to that. */
+static size_t write_filter(const struct client *client, uint32_t i, char out[TOPIC_MAX]) {
+  size_t share = client->run->settings.queues > 0 ? (size_t)(put_text(out, SHARE) - out) : 0;
+  return share + write_heard(client, i, out + share);
 }
 
 static size_t write_destination(const struct client *client, const struct publish *publish, char out[TOPIC_MAX]) {
@@ -133,6 +150,8 @@ static size_t write_destination(const struct client *client, const struct publis
   switch (publish->to) {
   case PUBLISH_TO_GROUP:
     return write_topic(plan, 'g', publish->recipient, out);
+  case PUBLISH_TO_QUEUE:
+    return write_topic(plan, 'q', publish->recipient, out);
   case PUBLISH_TO_ALL:
     return write_topic(plan, 'a', 0, out);
   case PUBLISH_TO_SELF:
@@ -280,13 +299,16 @@ static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
   static const char *const deliveries[] = {"at most once, to who is connected (QoS 0)",
       "at least once within the session, queued up to the broker's limits (QoS 1)",
       "exactly once within the session, queued up to the broker's limits (QoS 2)"};
+  static const char *const shares[] = {"shared subscription: to one of those who are connected, at most once (QoS 0)",
+      "shared subscription: to one of its members, at least once within that one's session (QoS 1)",
+      "shared subscription: to one of its members, exactly once within that one's session (QoS 2)"};
   const struct mqtt_settings *asked = &run->settings.mqtt;
   snprintf(plan->title, sizeof plan->title, "MQTT %s over %s%s, QoS %u, %s session%s, keep alive %u s",
       plan->version == MQTT_5 ? "5" : "3.1.1", plan->websocket ? "WebSocket" : "TCP", tls ? " and TLS" : "", plan->qos,
       keeps_session(&run->settings) ? "kept" : "clean", asked->retain ? ", retained" : "", plan->keep_alive_s);
   run->title = plan->title;
   run->ack_meaning = meanings[plan->qos];
-  run->delivery = deliveries[plan->qos];
+  run->delivery = run->settings.queues > 0 ? shares[plan->qos] : deliveries[plan->qos];
   run->capabilities &= ~without(&run->settings);
 }
 
@@ -382,7 +404,7 @@ static bool write_subscribe(struct client *client) {
   uint8_t encoded[TOPIC_MAX + 3];
   bool no_local = plan->version == MQTT_5 && client->run->settings.groups > 0;
   struct mqtt_filter filter = {
-      .topic = view_of(topic, write_subscribed(client, state->subscribed, topic)),
+      .topic = view_of(topic, write_filter(client, state->subscribed, topic)),
       .options = (uint8_t)(plan->qos | (no_local ? MQTT_NO_LOCAL : 0)),
   };
   mqtt_write_filters(encoded, MQTT_SUBSCRIBE, &filter, 1);
@@ -484,7 +506,7 @@ static bool read_backlog(struct client *client) {
 static bool subscribe_next(struct client *client) {
   struct mqtt_client *state = state_of(client);
   state->step = STEP_SUBSCRIBE;
-  if (state->subscribed < plan_of(client)->topics) return check_written(client, write_subscribe(client));
+  if (state->subscribed < topics_of(client)) return check_written(client, write_subscribe(client));
   return client->run->settings.backlog ? read_backlog(client) : establish(client);
 }
 
@@ -501,6 +523,8 @@ static int32_t missing_of(const struct client *client, struct view properties) {
   if (asked_of(client)->retain && mqtt_property_number(properties, MQTT_RETAIN_AVAILABLE, 1) == 0) {
     return MQTT_NO_RETAIN;
   }
+  bool shares = client->run->settings.queues > 0;
+  if (shares && mqtt_property_number(properties, MQTT_SHARED_AVAILABLE, 1) == 0) return MQTT_NO_SHARED;
   uint32_t max_bytes = mqtt_property_number(properties, MQTT_MAXIMUM_PACKET_SIZE, UINT32_MAX);
   return mqtt_publish_size(plan->version, &largest) > max_bytes ? MQTT_PACKET_TOO_LARGE : 0;
 }
@@ -717,8 +741,8 @@ static void mqtt_tick(struct client *client, uint64_t now_ns) {
 static void clear_retained(struct client *client) {
   enum mqtt_version version = plan_of(client)->version;
   char topic[TOPIC_MAX];
-  for (uint32_t i = 0; i < plan_of(client)->topics; i++) {
-    struct mqtt_publish empty = {.retain = true, .topic = view_of(topic, write_subscribed(client, i, topic))};
+  for (uint32_t i = 0; i < topics_of(client); i++) {
+    struct mqtt_publish empty = {.retain = true, .topic = view_of(topic, write_heard(client, i, topic))};
     size_t len = mqtt_publish_size(version, &empty);
     struct ws_frame frame;
     if (!frame_begin(client, &frame, len)) return;
@@ -753,7 +777,7 @@ const struct driver driver_mqtt = {
     .ack_meaning = "PUBACK (QoS 1) or PUBCOMP (QoS 2): the broker has taken over the message; none at QoS 0",
     .delivery = "QoS 0 at most once, 1 at least once, 2 exactly once, each within the broker's queue limits",
     .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_BROADCAST | CAPABILITY_ECHO |
-                    CAPABILITY_GROUP_ECHO,
+                    CAPABILITY_GROUP_ECHO | CAPABILITY_QUEUE,
     .default_port = 1883,
     .payload_form = PAYLOAD_BINARY,
     .payload_min_bytes = PAYLOAD_BINARY_MIN,

@@ -46,6 +46,7 @@ enum mqtt_reason {
   MQTT_QUOTA_EXCEEDED = 0x97,
   MQTT_NO_RETAIN = 0x9a,
   MQTT_NO_QOS = 0x9b,
+  MQTT_NO_SHARED = 0x9e,
 };
 
 /* The standard's name of a reason code, or of a CONNACK return code 1..5 of version 3.1.1 (the two do not overlap:

@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 import { assertWhole, countOf, drive, faults, rawClient, sleep } from "./drive.mjs";
 
@@ -46,6 +47,18 @@ async function otherTopologies(broker) {
   const unanswered = await drive(program, "private", [...closed, "--qos", "0"]);
   assert.equal(unanswered.code, 2, unanswered.text);
   console.log("ok - broadcast, echo, star, shared groups, closed loop beyond the receive maximum");
+}
+
+async function queues(broker) {
+  const shares = /\$share\/muster\/muster\/[0-9a-f]{16}\/q\/\d/;
+  for (const [version, qos] of [["5", 1], ["5", 2], ["3.1.1", 0]]) {
+    const target = (port) => [...at(port), "--mqtt-version", version, "--qos", `${qos}`];
+    const queue = await checkQueues(program, broker.plain, target, shares, { acks: qos > 0 });
+    assert.match(queue.report.target.delivery_semantics, /^shared subscription/);
+  }
+  // What a clean session had not acknowledged goes with it, to no other subscriber.
+  const { lost } = await checkLostConsumer(program, broker.plain, at, shares, { redelivers: false });
+  console.log(`ok - shared subscriptions; of a consumer that is cut off ${lost} messages are lost`);
 }
 
 async function transports(broker) {
@@ -183,6 +196,7 @@ async function killed() {
 const broker = start();
 await versionsAndQos(broker);
 await otherTopologies(broker);
+await queues(broker);
 await transports(broker);
 await logins(broker);
 await keptSessions(broker);

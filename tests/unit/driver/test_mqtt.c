@@ -375,6 +375,35 @@ static void test_topics_of_groups(void **state) {
   stop(f);
 }
 
+/* Client 7 is the fourth consumer, of the second of two queues; then it is the last of eight senders. */
+static void test_queues(void **state) {
+  (void)state;
+  struct driver_settings settings = {.queues = 2, .pure_senders = 4, .mqtt = {.qos = 1}};
+  struct fixture *f = start("mqtt://127.0.0.1", &settings);
+  assert_non_null(strstr(f->run.delivery, "shared subscription"));
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, false, NULL, 0);
+  peer_grant(f, "$share/muster/muster/1234567890abcdef/q/1", 1, 1);
+  assert_int_equal(f->established, 1);
+  stop(f);
+
+  settings.pure_senders = 8;
+  f = start("mqtt://127.0.0.1", &settings);
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, false, NULL, 0);
+  assert_int_equal(f->established, 1);
+  assert_int_equal(publish(f, PUBLISH_TO_QUEUE, 1, 0), PUBLISH_WRITTEN);
+  peer_takes_publish(f, "muster/1234567890abcdef/q/1", 1, 0);
+  stop(f);
+
+  const struct mqtt_property none = {.id = MQTT_SHARED_AVAILABLE, .number = 0};
+  f = start("mqtt://127.0.0.1", &settings);
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, false, &none, 1);
+  assert_int_equal(f->failed_code, MQTT_NO_SHARED);
+  stop(f);
+}
+
 static void test_qos_1(void **state) {
   (void)state;
   struct fixture *f = established(&qos_1);
@@ -745,6 +774,7 @@ int main(void) {
       cmocka_unit_test(test_settings_that_cannot_be),
       cmocka_unit_test(test_established_when_subscribed),
       cmocka_unit_test(test_topics_of_groups),
+      cmocka_unit_test(test_queues),
       cmocka_unit_test(test_qos_1),
       cmocka_unit_test(test_qos_2),
       cmocka_unit_test(test_the_receive_maximum),
