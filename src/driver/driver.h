@@ -102,9 +102,10 @@ struct driver_run {
    * as the run. */
   unsigned capabilities;
   const char *title, *ack_meaning, *delivery;
-  uint64_t bytes_sent;     /* handed to the transport by this process; counted by the driver */
-  uint64_t bytes_received; /* the same of a driver with its own transport; otherwise the load room counts them */
-  /* What driver.counters names, of publishes of the measure phase; counted by the driver in this process. */
+  const char *const *counters; /* NULL: it tells nothing that is counted in this run */
+  uint64_t bytes_sent;         /* handed to the transport by this process; counted by the driver */
+  uint64_t bytes_received;     /* the same of a driver with its own transport; otherwise the load room counts them */
+  /* What counters names, of publishes of the measure phase; counted by the driver in this process. */
   uint64_t counted[TALLY_EXTRAS];
 };
 

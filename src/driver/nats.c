@@ -141,7 +141,7 @@ static enum status read_settings(struct driver_run *run, struct nats_plan *plan,
   static const struct query_choice choices[] = {
       {"ack", "none|flush|jetstream"}, {"headers", "off|on"}, {"storage", "file|memory"}, {NULL, NULL}};
   unsigned chosen[SETTINGS] = {0};
-  enum status status = query_read(&run->settings.url, choices, chosen, err);
+  enum status status = query_read(&run->settings.url, choices, chosen, NULL, err);
   if (status != STATUS_OK) return status;
   plan->ack = (enum ack)chosen[SETTING_ACK];
   if (chosen[SETTING_HEADERS]) plan->headers = view_str("NATS/1.0\r\nContent-Type: application/octet-stream\r\n\r\n");

@@ -81,14 +81,25 @@ enum status query_read_texts(const char *query, const struct query_choice *choic
   return STATUS_OK;
 }
 
-enum status query_read(const struct url *url, const struct query_choice *choices, unsigned *chosen, struct err *err) {
+enum status query_read(const struct url *url, const struct query_choice *choices, unsigned *chosen,
+    char (*texts)[QUERY_TEXT_MAX], struct err *err) {
   const char *at = url->path;
   if (*at == '/') at++;
   if (*at && *at != '?') {
     return err_set(err, STATUS_USAGE, "--target: this protocol has no paths, only settings as /?%s=%s", choices[0].name,
         choices[0].values);
   }
-  return query_read_texts(*at ? at + 1 : at, choices, chosen, NULL, err);
+  return query_read_texts(*at ? at + 1 : at, choices, chosen, texts, err);
+}
+
+bool query_number(const char *text, uint32_t max, uint32_t *out) {
+  uint64_t value = 0;
+  size_t len = strspn(text, "0123456789");
+  if (len == 0 || len > 10 || text[len] != '\0') return false;
+  for (size_t i = 0; i < len; i++)
+    value = value * 10 + (uint64_t)(text[i] - '0');
+  *out = (uint32_t)value;
+  return value >= 1 && value <= max;
 }
 
 bool query_split(const struct url *url, char *path, size_t size, const char **query) {

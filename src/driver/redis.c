@@ -1,10 +1,16 @@
-/* Redis publish/subscribe. Each client subscribes to a channel of its own, or to those of its groups, its room or the
- * broadcast, and publishes on the same connection: RESP3 allows that. In RESP2 a subscriber may do nothing else, so
+/* Redis publish/subscribe, and streams for queues. Each client subscribes to a channel of its own, or to those of its
+ * groups, its room or the broadcast, and publishes on the same connection: RESP3 allows that. In RESP2 a subscriber may
+ * do nothing else, so
  * /?resp=2 is there only where senders are no recipients (a star).
  *
  * Replies come in the order of the commands; messages and confirmations of subscriptions are pushed between them. The
  * reply to PUBLISH is the ACK: the number of subscribers to whose buffers the message went, which is counted beside
- * what they observe. A publisher that is subscribed hears itself. */
+ * what they observe. A publisher that is subscribed hears itself.
+ *
+ * A queue is a stream with one consumer group, both made by prepare. Senders add entries, and the entry's id is the
+ * ACK. A consumer always has one read outstanding, which waits in the server; what it brings is delivered, acknowledged
+ * and the next read sent along. Since the read holds back all other commands of its connection, its own end after
+ * block_ms is the sign of life. */
 #include "driver/dialogue.h"
 #include "driver/fail.h"
 #include "driver/name.h"
@@ -26,9 +32,17 @@
 #define OUTSTANDING_MAX 32768
 #define CHANNEL_MAX 64
 #define LOGIN_MAX 1200
+#define GROUP "consumers"
+#define ENTRY_ID_MAX 41
+#define ENTRIES_MAX 100             /* of one read */
+#define ENTRIES_BYTES (1024 * 1024) /* of their payloads */
+#define BLOCK_MAX_NS (10 * NS_PER_SEC)
+#define RELEASE_NS (2 * NS_PER_SEC)
 #define TEXT_MIN_LIMIT 65536
 #define TOKEN_LOGIN UINT32_MAX
 #define TOKEN_KEEP_ALIVE (UINT32_MAX - 1)
+#define TOKEN_READ (UINT32_MAX - 2)
+#define TOKEN_DONE (UINT32_MAX - 3) /* XACK; all publishes have less */
 
 enum step { STEP_LOGIN, STEP_SUBSCRIBE, STEP_READY };
 enum { COUNTED_RECEIVERS };
@@ -49,7 +63,15 @@ struct redis_plan {
   size_t login_len;
   bool resp2;
   uint32_t bulk_max;
+  /* Of streams. */
+  uint32_t streams_made;
+  uint32_t max_len; /* about how many entries a stream keeps; 0: all */
+  uint32_t entries, block_ms;
 };
+
+static bool has_streams(const struct driver_run *run) {
+  return run->settings.queues > 0;
+}
 
 static struct redis_client *state_of(struct client *client) {
   return client_state(client);
@@ -75,6 +97,8 @@ static struct view destination_of(const struct client *client, const struct publ
     return channel(plan, ".room.", 0, out);
   case PUBLISH_TO_GROUP:
     return channel(plan, ".group.", publish->recipient, out);
+  case PUBLISH_TO_QUEUE:
+    return channel(plan, ".queue.", publish->recipient, out);
   case PUBLISH_TO_SELF:
     return channel(plan, ".client.", client->index, out);
   default:
@@ -85,6 +109,7 @@ static struct view destination_of(const struct client *client, const struct publ
 /* How many channels a client subscribes to, and the i-th of them. */
 static uint32_t channels_of(const struct client *client) {
   const struct driver_settings *settings = &client->run->settings;
+  if (settings->queues > 0) return 0;
   if (plan_of(client)->resp2 && client->index < settings->pure_senders) return 0;
   return settings->shared_groups ? settings->groups : 1;
 }
@@ -100,15 +125,38 @@ static struct view channel_of(const struct client *client, uint32_t i, char out[
 
 /* --- set-up --- */
 
-enum { SETTING_RESP, SETTINGS };
+enum { SETTING_RESP, SETTING_MAX_LEN, SETTINGS };
+
+static void describe(struct driver_run *run, const struct redis_plan *plan) {
+  if (!has_streams(run)) {
+    run->title = plan->resp2 ? "Redis publish/subscribe (RESP2)" : "Redis publish/subscribe (RESP3)";
+    return;
+  }
+  run->title = plan->resp2 ? "Redis streams (RESP2)" : "Redis streams (RESP3)";
+  run->ack_meaning = "reply to XADD: the entry is in the stream; the server decides when it is on disk";
+  run->delivery =
+      "consumer group of a stream: to one consumer, XACK behind it; what a lost one had taken stays its own";
+  run->counters = NULL;
+}
+
+static enum status read_max_len(
+    const struct driver_run *run, struct redis_plan *plan, const char *text, struct err *err) {
+  if (!query_number(text, UINT32_MAX, &plan->max_len)) {
+    return err_set(err, STATUS_USAGE, "--target: maxlen=%.20s: give a number of entries from 1 on", text);
+  }
+  if (has_streams(run)) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--target: maxlen= bounds streams, which only queue runs have");
+}
 
 static enum status read_settings(struct driver_run *run, struct redis_plan *plan, struct err *err) {
-  static const struct query_choice choices[] = {{"resp", "3|2"}, {NULL, NULL}};
+  static const struct query_choice choices[] = {{"resp", "3|2"}, {"maxlen", NULL}, {NULL, NULL}};
+  char texts[SETTINGS][QUERY_TEXT_MAX];
   unsigned chosen[SETTINGS] = {0};
-  enum status status = query_read(&run->settings.url, choices, chosen, err);
+  enum status status = query_read(&run->settings.url, choices, chosen, texts, err);
+  if (status == STATUS_OK && chosen[SETTING_MAX_LEN]) status = read_max_len(run, plan, texts[SETTING_MAX_LEN], err);
   if (status != STATUS_OK) return status;
   plan->resp2 = chosen[SETTING_RESP];
-  run->title = plan->resp2 ? "Redis publish/subscribe (RESP2)" : "Redis publish/subscribe (RESP3)";
+  describe(run, plan);
   if (!plan->resp2 || run->settings.pure_senders > 0) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
       "resp=2: a RESP2 connection that is subscribed cannot publish, and here senders are recipients too: leave resp=2 "
@@ -140,6 +188,16 @@ static enum status write_login(const struct driver_settings *settings, struct re
   return STATUS_OK;
 }
 
+/* A read that waits must come back often enough to count as the sign of life; its answer is held as a whole. */
+static void plan_reads(const struct driver_run *run, struct redis_plan *plan) {
+  uint64_t block_ns = driver_tick_ns(run) / 2, payload_bytes = run->settings.payload_bytes;
+  if (block_ns > BLOCK_MAX_NS) block_ns = BLOCK_MAX_NS;
+  plan->block_ms = block_ns > NS_PER_MS ? (uint32_t)(block_ns / NS_PER_MS) : 1;
+  plan->entries = ENTRIES_MAX;
+  if (payload_bytes * ENTRIES_MAX > ENTRIES_BYTES) plan->entries = (uint32_t)(ENTRIES_BYTES / payload_bytes);
+  if (plan->entries == 0) plan->entries = 1;
+}
+
 /* Everything that needs no server. */
 enum status redis_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
@@ -150,6 +208,7 @@ enum status redis_make_plan(struct driver_run *run, struct err *err) {
   run->population = plan;
   snprintf(plan->prefix, sizeof plan->prefix, "muster.%016" PRIx64, settings->run_id);
   plan->bulk_max = bulk_max > INT32_MAX ? INT32_MAX : (uint32_t)bulk_max;
+  plan_reads(run, plan);
   enum status status = read_settings(run, plan, err);
   if (status == STATUS_OK) status = target_open(run, strcmp(settings->url.scheme, "rediss") == 0, err);
   if (status == STATUS_OK) status = write_login(settings, plan, err);
@@ -200,21 +259,76 @@ static size_t setup_received(struct dialogue *dialogue, uint8_t *data, size_t le
   return size;
 }
 
-static enum status talk_to_server(struct driver_run *run, struct err *err) {
+static enum status log_in(struct dialogue *dialogue, struct driver_run *run, uint64_t deadline_ns, struct err *err) {
   const struct redis_plan *plan = run->population;
-  struct dialogue dialogue = {.received = setup_received};
-  enum status status = dialogue_open(&dialogue, run, run->settings.deadline_ns, err);
+  *dialogue = (struct dialogue){.received = setup_received};
+  enum status status = dialogue_open(dialogue, run, deadline_ns, err);
   if (status != STATUS_OK) return status;
-  stream_write(&dialogue.stream, plan->login, plan->login_len);
-  status = dialogue_wait(&dialogue, err);
+  stream_write(&dialogue->stream, plan->login, plan->login_len);
+  status = dialogue_wait(dialogue, err);
+  if (status != STATUS_OK) dialogue_close(dialogue);
+  return status;
+}
+
+static enum status ask(struct dialogue *dialogue, const struct view *argument, uint32_t count, struct err *err) {
+  uint8_t command[512];
+  uint8_t *at = resp_write_array(command, count);
+  for (uint32_t i = 0; i < count; i++)
+    at = resp_write_bulk(at, argument[i]);
+  dialogue_again(dialogue);
+  if (!stream_write(&dialogue->stream, command, (size_t)(at - command))) {
+    return err_set(err, STATUS_IO, "%s: the connection is gone", dialogue->run->settings.target);
+  }
+  return dialogue_wait(dialogue, err);
+}
+
+static enum status make_streams(struct dialogue *dialogue, struct err *err) {
+  struct redis_plan *plan = dialogue->run->population;
+  enum status status = STATUS_OK;
+  while (status == STATUS_OK && plan->streams_made < dialogue->run->settings.queues) {
+    char name[CHANNEL_MAX];
+    const struct view command[] = {view_str("XGROUP"), view_str("CREATE"),
+        channel(plan, ".queue.", plan->streams_made, name), view_str(GROUP), view_str("$"), view_str("MKSTREAM")};
+    status = ask(dialogue, command, 6, err);
+    plan->streams_made += status == STATUS_OK;
+  }
+  return status;
+}
+
+static enum status talk_to_server(struct driver_run *run, struct err *err) {
+  struct dialogue dialogue;
+  enum status status = log_in(&dialogue, run, run->settings.deadline_ns, err);
+  if (status != STATUS_OK) return status;
+  status = make_streams(&dialogue, err);
   dialogue_close(&dialogue);
   return status;
+}
+
+/* A server that is gone keeps them. */
+static void delete_streams(struct driver_run *run) {
+  const struct redis_plan *plan = run->population;
+  struct dialogue dialogue;
+  run->settings.interrupted = NULL;
+  if (log_in(&dialogue, run, clock_now_ns() + RELEASE_NS, NULL) != STATUS_OK) return;
+  enum status status = STATUS_OK;
+  for (uint32_t i = 0; i < plan->streams_made && status == STATUS_OK; i++) {
+    char name[CHANNEL_MAX];
+    const struct view command[] = {view_str("DEL"), channel(plan, ".queue.", i, name)};
+    status = ask(&dialogue, command, 2, NULL);
+  }
+  dialogue_close(&dialogue);
+}
+
+static void redis_release(struct driver_run *run) {
+  const struct redis_plan *plan = run->population;
+  if (plan && plan->streams_made > 0) delete_streams(run);
+  target_release(run);
 }
 
 static enum status redis_prepare(struct driver_run *run, struct err *err) {
   enum status status = redis_make_plan(run, err);
   if (status == STATUS_OK) status = talk_to_server(run, err);
-  if (status != STATUS_OK) target_release(run);
+  if (status != STATUS_OK) redis_release(run);
   return status;
 }
 
@@ -246,6 +360,39 @@ static bool write_subscribe(struct client *client, uint32_t count) {
   return commit(client, out, at);
 }
 
+static uint8_t *write_number(uint8_t *out, uint32_t number) {
+  char digits[10];
+  return resp_write_bulk(out, view_of(digits, name_number(digits, 0, number)));
+}
+
+/* The first read does not wait: its answer says that this consumer may read. */
+static uint8_t *write_read(struct client *client, struct view stream, uint8_t *out) {
+  const struct redis_plan *plan = plan_of(client);
+  bool waits = state_of(client)->step == STEP_READY;
+  uint8_t *at = resp_write_bulk(resp_write_array(out, waits ? 11 : 9), view_str("XREADGROUP"));
+  at = resp_write_bulk(resp_write_bulk(at, view_str("GROUP")), view_str(GROUP));
+  at = write_number(at, client->index);
+  at = write_number(resp_write_bulk(at, view_str("COUNT")), plan->entries);
+  if (waits) at = write_number(resp_write_bulk(at, view_str("BLOCK")), plan->block_ms);
+  at = resp_write_bulk(resp_write_bulk(at, view_str("STREAMS")), stream);
+  return resp_write_bulk(at, view_str(">"));
+}
+
+#define READ_MAX (12 * RESP_HEAD_MAX + CHANNEL_MAX + 128)
+
+static struct view stream_of(const struct client *client, char out[CHANNEL_MAX]) {
+  uint32_t queue = 0;
+  driver_queue_of(&client->run->settings, client->index, &queue);
+  return channel(plan_of(client), ".queue.", queue, out);
+}
+
+static bool read_next(struct client *client) {
+  char name[CHANNEL_MAX];
+  uint8_t *out = stream_reserve(&client->stream, READ_MAX);
+  if (!out || !tokens_push(&state_of(client)->replies, TOKEN_READ)) return false;
+  return commit(client, out, write_read(client, stream_of(client, name), out));
+}
+
 static bool establish(struct client *client) {
   state_of(client)->step = STEP_READY;
   client->hooks->established(client);
@@ -253,23 +400,42 @@ static bool establish(struct client *client) {
 }
 
 static bool start_subscriptions(struct client *client) {
-  uint32_t count = channels_of(client);
+  uint32_t count = channels_of(client), queue;
+  if (driver_queue_of(&client->run->settings, client->index, &queue)) {
+    state_of(client)->step = STEP_SUBSCRIBE;
+    return read_next(client) || fail(client, CAUSE_RESET);
+  }
   if (count == 0) return establish(client);
   state_of(client)->step = STEP_SUBSCRIBE;
   return write_subscribe(client, count) || fail(client, CAUSE_RESET);
 }
 
+/* PUBLISH channel, or XADD stream [MAXLEN ~ n] * p; the content is the last argument. */
+static uint8_t *write_publish_head(const struct client *client, struct view to, uint8_t *out) {
+  uint32_t max_len = plan_of(client)->max_len;
+  if (!has_streams(client->run)) {
+    return resp_write_bulk(resp_write_bulk(resp_write_array(out, 3), view_str("PUBLISH")), to);
+  }
+  uint8_t *at = resp_write_bulk(resp_write_array(out, max_len > 0 ? 8 : 5), view_str("XADD"));
+  at = resp_write_bulk(at, to);
+  if (max_len > 0) {
+    at = resp_write_bulk(resp_write_bulk(at, view_str("MAXLEN")), view_str("~"));
+    at = write_number(at, max_len);
+  }
+  return resp_write_bulk(resp_write_bulk(at, view_str("*")), view_str("p"));
+}
+
+#define PUBLISH_HEAD_MAX (8 * RESP_HEAD_MAX + CHANNEL_MAX + 64)
+
 static enum publish_result redis_publish(struct client *client, const struct publish *publish) {
   char name[CHANNEL_MAX];
   struct redis_client *state = state_of(client);
   if (state->step != STEP_READY) return PUBLISH_BLOCKED;
-  struct view to = destination_of(client, publish, name);
   uint32_t size = publish->payload.size;
-  uint8_t *out = stream_reserve(
-      &client->stream, RESP_HEAD_MAX + resp_bulk_size(7) + resp_bulk_size(to.len) + resp_bulk_size(size));
+  uint8_t *out = stream_reserve(&client->stream, PUBLISH_HEAD_MAX + resp_bulk_size(size));
   if (!out || !tokens_push(&state->replies, publish->token)) return PUBLISH_BLOCKED;
-  uint8_t *at = resp_write_bulk(resp_write_array(out, 3), view_str("PUBLISH"));
-  at = resp_write_bulk_head(resp_write_bulk(at, to), size);
+  uint8_t *at = write_publish_head(client, destination_of(client, publish, name), out);
+  at = resp_write_bulk_head(at, size);
   payload_write(PAYLOAD_BINARY, at, &publish->payload);
   commit(client, out, resp_end(at + size));
   return PUBLISH_WRITTEN;
@@ -301,24 +467,91 @@ static bool on_published(struct client *client, const struct resp_value *reply, 
     client->hooks->acked(client, token, (int32_t)resp_error_of(reply->text));
     return true;
   }
+  if (has_streams(client->run)) {
+    if (reply->type != RESP_STRING) return fail(client, CAUSE_PROTOCOL);
+    client->hooks->acked(client, token, 0);
+    return true;
+  }
   if (reply->type != RESP_INTEGER || reply->number < 0) return fail(client, CAUSE_PROTOCOL);
   if (token & 1) client->run->counted[COUNTED_RECEIVERS] += (uint64_t)reply->number;
   client->hooks->acked(client, token, 0);
   return true;
 }
 
-static bool on_reply(struct client *client, const struct resp_value *reply) {
+/* The entries that a read of one stream has brought. */
+struct entries {
+  struct view rest;
+  int64_t left;
+};
+
+/* RESP3: {stream: [entry ...]}; RESP2: [[stream, [entry ...]]]. False for anything else. */
+static bool entries_begin(const struct resp_value *reply, struct view rest, struct entries *out) {
+  struct resp_value part;
+  bool is_map = reply->type == RESP_MAP && reply->number == 2;
+  if (!is_map && (reply->type != RESP_ARRAY || reply->number != 1)) return false;
+  if (!is_map && (!resp_next(&rest, &part) || part.type != RESP_ARRAY || part.number != 2)) return false;
+  if (!resp_next(&rest, &part) || part.type != RESP_STRING) return false;
+  if (!resp_next(&rest, &part) || part.type != RESP_ARRAY || part.number > ENTRIES_MAX) return false;
+  *out = (struct entries){rest, part.number};
+  return true;
+}
+
+/* [id, [field, content]]; false for anything else. */
+static bool entries_next(struct entries *entries, struct view *id, struct view *content) {
+  struct resp_value part;
+  if (!resp_next(&entries->rest, &part) || part.type != RESP_ARRAY || part.number != 2) return false;
+  if (!resp_next(&entries->rest, &part) || part.type != RESP_STRING || part.text.len > ENTRY_ID_MAX) return false;
+  *id = part.text;
+  if (!resp_next(&entries->rest, &part) || part.type != RESP_ARRAY || part.number != 2) return false;
+  resp_skip(&entries->rest);
+  if (!resp_next(&entries->rest, &part) || part.type != RESP_STRING) return false;
+  *content = part.text;
+  entries->left--;
+  return true;
+}
+
+/* XACK for all of them, and the next read. */
+static bool acknowledge(struct client *client, struct entries entries) {
+  struct redis_client *state = state_of(client);
+  uint32_t count = (uint32_t)entries.left;
+  char name[CHANNEL_MAX];
+  struct view stream = stream_of(client, name), id, content;
+  uint8_t *out = stream_reserve(&client->stream, READ_MAX * 2 + count * resp_bulk_size(ENTRY_ID_MAX));
+  if (!out || !tokens_push(&state->replies, TOKEN_DONE) || !tokens_push(&state->replies, TOKEN_READ)) return false;
+  uint8_t *at = resp_write_bulk(resp_write_array(out, 3 + count), view_str("XACK"));
+  at = resp_write_bulk(resp_write_bulk(at, stream), view_str(GROUP));
+  while (entries.left > 0 && entries_next(&entries, &id, &content))
+    at = resp_write_bulk(at, id);
+  return commit(client, out, write_read(client, stream, at));
+}
+
+/* Nothing came, or entries: they are delivered, then acknowledged. */
+static bool on_read(struct client *client, const struct resp_value *reply, struct view rest) {
+  struct entries entries = {0}, first;
+  struct view id, content;
+  if (reply->type != RESP_NULL && !entries_begin(reply, rest, &entries)) return fail(client, CAUSE_PROTOCOL);
+  first = entries;
+  if (state_of(client)->step == STEP_SUBSCRIBE) establish(client);
+  while (entries.left > 0) {
+    if (!entries_next(&entries, &id, &content)) return fail(client, CAUSE_PROTOCOL);
+    client->hooks->delivered(client, content, false);
+  }
+  bool written = first.left > 0 ? acknowledge(client, first) : read_next(client);
+  return written || fail(client, CAUSE_RESET);
+}
+
+static bool on_reply(struct client *client, const struct resp_value *reply, struct view rest) {
   struct redis_client *state = state_of(client);
   uint32_t token;
   if (!tokens_pop(&state->replies, &token)) {
     /* Unasked errors come before the end: too many clients, a subscription that is not allowed. */
     return fail(client, reply->type == RESP_ERROR ? (int32_t)resp_error_of(reply->text) : CAUSE_PROTOCOL);
   }
-  if (token < TOKEN_KEEP_ALIVE) return on_published(client, reply, token);
+  if (token < TOKEN_DONE) return on_published(client, reply, token);
   if (reply->type == RESP_ERROR) return fail(client, (int32_t)resp_error_of(reply->text));
   if (token == TOKEN_LOGIN) return start_subscriptions(client);
   state->unanswered = 0;
-  return true;
+  return token != TOKEN_READ || on_read(client, reply, rest);
 }
 
 /* In RESP2 what is pushed, and the answer to a subscriber's PING, are arrays like others. */
@@ -343,7 +576,7 @@ static size_t redis_received(struct client *client, uint8_t *data, size_t len) {
       return 0;
     }
     used += size;
-    bool alive = is_pushed(client, &value, rest) ? on_push(client, rest, value.number) : on_reply(client, &value);
+    bool alive = is_pushed(client, &value, rest) ? on_push(client, rest, value.number) : on_reply(client, &value, rest);
     if (!alive) return 0;
   }
   return used;
@@ -366,6 +599,8 @@ static void redis_tick(struct client *client, uint64_t now_ns) {
     return;
   }
   state->unanswered++;
+  uint32_t queue;
+  if (driver_queue_of(&client->run->settings, client->index, &queue)) return;
   if (!write_raw(client, ping, sizeof ping - 1, TOKEN_KEEP_ALIVE)) fail(client, CAUSE_RESET);
 }
 
@@ -381,11 +616,11 @@ static void redis_released(struct client *client) {
 const struct driver driver_redis = {
     .name = "redis",
     .schemes = "redis,rediss",
-    .title = "Redis publish/subscribe (RESP3; RESP2 with /?resp=2)",
+    .title = "Redis publish/subscribe, streams for queues (RESP3; RESP2 with /?resp=2)",
     .ack_meaning = "reply to PUBLISH: the message went into the buffers of so many subscribers",
     .delivery = "pushed to whoever is subscribed, the publisher too; at most once; slow subscribers are cut off",
     .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_ROOM | CAPABILITY_BROADCAST |
-                    CAPABILITY_ECHO | CAPABILITY_GROUP_ECHO,
+                    CAPABILITY_ECHO | CAPABILITY_GROUP_ECHO | CAPABILITY_QUEUE,
     .default_port = 6379,
     .payload_form = PAYLOAD_BINARY,
     .payload_min_bytes = PAYLOAD_BINARY_MIN,
@@ -394,7 +629,7 @@ const struct driver driver_redis = {
     .client_bytes = sizeof(struct redis_client),
     .counters = {"receivers"},
     .prepare = redis_prepare,
-    .release = target_release,
+    .release = redis_release,
     .opened = redis_opened,
     .received = redis_received,
     .publish = redis_publish,

@@ -597,6 +597,7 @@ static void fill_target(struct run *run) {
   bool embedded = workload->target == NULL;
   snprintf(target->url, sizeof(target->url), "%s", run->options->target);
   snprintf(target->protocol, sizeof(target->protocol), "%s", driver->name);
+  run->report->server_counters = driver_run->counters;
   snprintf(target->protocol_title, sizeof(target->protocol_title), "%s", driver_run->title);
   snprintf(target->server_version, sizeof(target->server_version), "%s", driver_run->server_version);
   snprintf(target->ack_meaning, sizeof(target->ack_meaning), "%s", driver_run->ack_meaning);
@@ -735,6 +736,7 @@ static enum status set_up(struct run *run, struct err *err) {
   plan->run.driver = driver;
   plan->run.capabilities = driver->capabilities;
   plan->run.title = driver->title;
+  plan->run.counters = driver->counters;
   plan->run.ack_meaning = driver->ack_meaning;
   plan->run.delivery = driver->delivery;
   status = driver->prepare(&plan->run, err);

@@ -2,8 +2,10 @@
 // receivers, and what goes wrong: a wrong password, missing permissions, a slow subscriber, a server that is killed.
 //   redis.mjs <muster> <scripts/servers/redis>
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { assertWhole, drive, faults, sleep } from "../mqtt/drive.mjs";
+import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 
 const [program, script] = process.argv.slice(2);
@@ -44,6 +46,18 @@ const both = await drive(program, "private", ["--clients", "4", ...resp2]);
 assert.equal(both.code, 2, both.text);
 assert.match(both.text, /RESP2 connection that is subscribed cannot publish/);
 console.log("ok - RESP2 where senders are no recipients");
+
+const reads = /XREADGROUP\r\n/;
+for (const settings of ["", "resp=2&maxlen=1000"]) {
+  const queue = await checkQueues(program, server.plain, (port) => at(settings, port), reads);
+  assert.match(queue.report.target.protocol_title, /^Redis streams/);
+  assert.equal("server_counters" in queue.report, false);
+}
+// What a consumer had read and not acknowledged stays its own; it had it, so nothing is lost or comes twice.
+const { lost } = await checkLostConsumer(program, server.plain, (port) => at("", port), reads, { redelivers: false });
+const keys = spawnSync("redis-cli", ["-p", server.plain, "keys", "*"], { encoding: "utf8" });
+if (keys.status === 0) assert.equal(keys.stdout.trim(), "", "the streams of the runs are taken away again");
+console.log(`ok - streams; of a consumer that is cut off ${lost} messages are lost`);
 
 const trusted = [...at("", server.tls, "rediss", "localhost"), "--ca-file", join(server.folder, "ca.pem"), ...SHORT];
 const tls = await drive(program, "private", ["--clients", "8", ...trusted]);
