@@ -9,6 +9,8 @@ struct view name_of_destination(
     return name_whole(out, prefix, ".room");
   case PUBLISH_TO_GROUP:
     return name_numbered(out, prefix, ".group.", publish->recipient);
+  case PUBLISH_TO_QUEUE:
+    return name_numbered(out, prefix, ".queue.", publish->recipient);
   case PUBLISH_TO_SELF:
     return name_numbered(out, prefix, ".client.", client->index);
   default:
@@ -18,6 +20,8 @@ struct view name_of_destination(
 
 struct view name_of_subscription(char *out, const char *prefix, const struct client *client, uint32_t i) {
   const struct driver_settings *settings = &client->run->settings;
+  uint32_t queue;
+  if (driver_queue_of(settings, client->index, &queue)) return name_numbered(out, prefix, ".queue.", queue);
   if (settings->broadcast) return name_whole(out, prefix, ".all");
   if (settings->room_members > 0) return name_whole(out, prefix, ".room");
   if (settings->groups == 0) return name_numbered(out, prefix, ".client.", client->index);

@@ -24,7 +24,8 @@ static inline struct view name_numbered(char *out, const char *prefix, const cha
 }
 
 /* The same plan of names in every protocol that has no shorter one: ".client.<n>" is a client's own, ".group.<n>" a
- * group's, ".room" and ".all" the others'. Where a publish goes, and the i-th name that a client hears. */
+ * group's, ".queue.<n>" a queue's, ".room" and ".all" the others'. Where a publish goes, and the i-th name that a
+ * client hears. */
 struct view name_of_destination(
     char *out, const char *prefix, const struct client *client, const struct publish *publish);
 struct view name_of_subscription(char *out, const char *prefix, const struct client *client, uint32_t i);

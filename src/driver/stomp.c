@@ -2,7 +2,8 @@
  * receipt is the ACK (receipts=off: without one, and without ACKs).
  *
  * Destinations: <prefix>muster.<run>.client.<n> is a client's own, ...group.<n> a group's, ...room and ...all the
- * others'. A topic's message goes to all its subscribers, the sender included where it is one.
+ * others'. A topic's message goes to all its subscribers, the sender included where it is one. In a queue run they are
+ * queues, ...queue.<n>, to which only consumers subscribe; they acknowledge each message when it is delivered.
  *
  * A receipt's id is the token of its publish, so answers may come in any order. Heart-beats: the client promises one
  * and a half of the interval in which it sends them, and counts a server as gone that was silent for two of the
@@ -32,6 +33,8 @@
 #define NAME_MAX_BYTES 48 /* of a destination behind its prefix */
 #define DESTINATION_MAX (QUERY_TEXT_MAX + NAME_MAX_BYTES)
 #define CREDENTIAL_MAX 255
+#define PREFETCH 100
+#define PREFETCH_MAX 65535
 #define HEAD_ROOM 65536 /* of what is read: an ERROR's text, headers that a broker adds */
 #define OUTSTANDING_MAX 32768
 #define SUBSCRIPTION_MARK 's'
@@ -55,8 +58,10 @@ static_assert(sizeof(struct client) + sizeof(struct stomp_client) <= 352, "leave
 /* What all clients share. */
 struct stomp_plan {
   bool websocket, receipts;
+  bool individual;       /* consumers of queues acknowledge each message */
+  uint32_t prefetch;     /* of theirs */
   uint32_t interval_ms;  /* of ticks */
-  uint32_t destinations; /* of one client */
+  uint32_t destinations; /* of one client that hears any */
   uint32_t body_max;
   char prefix[DESTINATION_MAX]; /* "/topic/muster.0123456789abcdef" */
   char path[PATH_MAX_BYTES];    /* of the upgrade */
@@ -74,9 +79,16 @@ static const struct stomp_plan *plan_of(const struct client *client) {
   return client->run->population;
 }
 
+static uint32_t destinations_of(const struct client *client) {
+  const struct driver_settings *settings = &client->run->settings;
+  uint32_t queue;
+  bool only_sends = settings->queues > 0 && !driver_queue_of(settings, client->index, &queue);
+  return only_sends ? 0 : plan_of(client)->destinations;
+}
+
 /* --- set-up --- */
 
-enum { SETTING_RECEIPTS, SETTING_PREFIX, SETTING_VHOST, SETTINGS };
+enum { SETTING_RECEIPTS, SETTING_PREFIX, SETTING_VHOST, SETTING_ACK, SETTING_PREFETCH, SETTINGS };
 
 static bool is_header_value(const char *text) {
   return !text || (strlen(text) <= CREDENTIAL_MAX && !strpbrk(text, "\r\n"));
@@ -98,8 +110,8 @@ static enum status write_connect(
 
 static enum status read_query(const struct url *url, char path[PATH_MAX_BYTES], unsigned chosen[SETTINGS],
     char (*texts)[QUERY_TEXT_MAX], struct err *err) {
-  static const struct query_choice choices[] = {
-      {"receipts", "on|off"}, {"prefix", NULL}, {"vhost", NULL}, {NULL, NULL}};
+  static const struct query_choice choices[] = {{"receipts", "on|off"}, {"prefix", NULL}, {"vhost", NULL},
+      {"ack", "individual|auto"}, {"prefetch", NULL}, {NULL, NULL}};
   const char *query;
   if (query_split(url, path, PATH_MAX_BYTES, &query)) return query_read_texts(query, choices, chosen, texts, err);
   return err_set(err, STATUS_USAGE, "--target: the path is longer than %d characters", PATH_MAX_BYTES - 1);
@@ -112,11 +124,26 @@ static unsigned stomp_without(const struct driver_settings *settings) {
   return chosen[SETTING_RECEIPTS] == 0 ? 0 : CAPABILITY_ACKS;
 }
 
+static enum status read_queue_settings(const struct driver_settings *settings, struct stomp_plan *plan,
+    const unsigned chosen[SETTINGS], const char *prefetch, struct err *err) {
+  if (settings->queues == 0 && (chosen[SETTING_ACK] || chosen[SETTING_PREFETCH])) {
+    return err_set(err, STATUS_USAGE, "--target: ack= and prefetch= are of the consumers of a queue run");
+  }
+  plan->individual = settings->queues > 0 && chosen[SETTING_ACK] == 0;
+  plan->prefetch = plan->individual ? PREFETCH : 0;
+  if (!chosen[SETTING_PREFETCH]) return STATUS_OK;
+  if (plan->individual && query_number(prefetch, PREFETCH_MAX, &plan->prefetch)) return STATUS_OK;
+  return err_set(
+      err, STATUS_USAGE, "--target: prefetch=%.20s: give 1 to %d, and not with ack=auto", prefetch, PREFETCH_MAX);
+}
+
 static enum status read_settings(struct driver_run *run, struct stomp_plan *plan, struct err *err) {
   const struct driver_settings *settings = &run->settings;
   char texts[SETTINGS][QUERY_TEXT_MAX] = {[SETTING_PREFIX] = "/topic/", [SETTING_VHOST] = "/"};
   unsigned chosen[SETTINGS] = {0};
+  if (settings->queues > 0) strcpy(texts[SETTING_PREFIX], "/queue/");
   enum status status = read_query(&settings->url, plan->path, chosen, texts, err);
+  if (status == STATUS_OK) status = read_queue_settings(settings, plan, chosen, texts[SETTING_PREFETCH], err);
   if (status != STATUS_OK) return status;
   bool has_path = strcmp(plan->path, "") != 0 && strcmp(plan->path, "/") != 0;
   if (has_path && !plan->websocket) {
@@ -132,6 +159,11 @@ static void describe(struct driver_run *run, struct stomp_plan *plan, bool tls) 
   snprintf(plan->title, sizeof plan->title, "STOMP 1.2 over %s%s, heart-beats every %.3g s",
       plan->websocket ? "WebSocket" : "TCP", tls ? " and TLS" : "", plan->interval_ms / 1e3);
   run->title = plan->title;
+  if (run->settings.queues > 0) {
+    run->delivery = plan->individual ? "queue with ack:client-individual: to one consumer, at least once; to another "
+                                       "when its connection ends before its ACK"
+                                     : "queue with ack:auto: to one consumer, at most once";
+  }
   if (plan->receipts) {
     run->ack_meaning = "RECEIPT: the broker has processed the SEND (RabbitMQ: after its publisher confirm)";
   } else {
@@ -275,8 +307,21 @@ static bool write_subscribe(struct client *client) {
   uint32_t id = state_of(client)->subscribed;
   char destination[DESTINATION_MAX];
   uint8_t text[STOMP_WRITE_MAX];
-  uint8_t *end = stomp_end(
-      stomp_write_subscribe(text, name_of_subscription(destination, plan_of(client)->prefix, client, id), id));
+  const struct stomp_plan *plan = plan_of(client);
+  struct stomp_subscribe subscribe = {
+      .destination = name_of_subscription(destination, plan->prefix, client, id),
+      .id = id,
+      .individual = plan->individual,
+      .auto_delete = client->run->settings.queues > 0,
+      .prefetch = plan->prefetch,
+  };
+  uint8_t *end = stomp_end(stomp_write_subscribe(text, &subscribe));
+  return write_whole(client, text, (size_t)(end - text));
+}
+
+static bool write_ack(struct client *client, struct view id) {
+  uint8_t text[STOMP_WRITE_MAX];
+  uint8_t *end = stomp_end(stomp_write_ack(text, id));
   return write_whole(client, text, (size_t)(end - text));
 }
 
@@ -289,6 +334,7 @@ static enum publish_result stomp_publish(struct client *client, const struct pub
       .destination = name_of_destination(destination, plan_of(client)->prefix, client, publish),
       .content_type = view_str("text/plain"),
       .body_len = publish->payload.size,
+      .auto_delete = publish->to == PUBLISH_TO_QUEUE,
       .has_receipt = plan_of(client)->receipts,
       .receipt = publish->token,
   };
@@ -314,7 +360,7 @@ static uint32_t silence_ticks(const struct stomp_plan *plan, uint32_t sends_ms) 
 static bool subscribe_next(struct client *client) {
   struct stomp_client *state = state_of(client);
   state->step = STEP_SUBSCRIBE;
-  if (state->subscribed < plan_of(client)->destinations) return check_written(client, write_subscribe(client));
+  if (state->subscribed < destinations_of(client)) return check_written(client, write_subscribe(client));
   state->step = STEP_READY;
   client->hooks->established(client);
   return true;
@@ -355,14 +401,21 @@ static bool on_error(struct client *client, const struct stomp_frame *frame) {
   return fail(client, code);
 }
 
+static bool on_delivery(struct client *client, const struct stomp_frame *frame) {
+  struct view id = stomp_header(frame, "ack");
+  bool individual = plan_of(client)->individual;
+  bool can_be_acked = id.len > 0 && id.len <= STOMP_HEADER_MAX;
+  if (state_of(client)->step < STEP_SUBSCRIBE || (individual && !can_be_acked)) return fail(client, CAUSE_PROTOCOL);
+  client->hooks->delivered(client, frame->body, false);
+  return !individual || check_written(client, write_ack(client, id));
+}
+
 static bool on_frame(struct client *client, const struct stomp_frame *frame) {
   switch (frame->kind) {
   case STOMP_BEAT:
     return true;
   case STOMP_MESSAGE:
-    if (state_of(client)->step < STEP_SUBSCRIBE) return fail(client, CAUSE_PROTOCOL);
-    client->hooks->delivered(client, frame->body, false);
-    return true;
+    return on_delivery(client, frame);
   case STOMP_RECEIPT:
     return on_receipt(client, frame);
   case STOMP_CONNECTED:
@@ -473,7 +526,7 @@ const struct driver driver_stomp = {
                    "/?receipts=off",
     .delivery = "topic with ack:auto: to whoever is subscribed, the publisher too; at most once",
     .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_ROOM | CAPABILITY_BROADCAST |
-                    CAPABILITY_ECHO | CAPABILITY_GROUP_ECHO,
+                    CAPABILITY_ECHO | CAPABILITY_GROUP_ECHO | CAPABILITY_QUEUE,
     .default_port = 61613,
     .payload_form = PAYLOAD_BARE,
     .payload_min_bytes = PAYLOAD_BARE_MIN,

@@ -198,11 +198,18 @@ uint8_t *stomp_write_connect(uint8_t *out, const struct stomp_connect *connect) 
   return put_text(out, "\n\n");
 }
 
-uint8_t *stomp_write_subscribe(uint8_t *out, struct view destination, uint32_t id) {
-  out = put_number(put_text(out, "SUBSCRIBE\nid:"), id);
-  out = put_escaped(put_text(out, "\ndestination:"), destination);
-  out = put_number(put_text(out, "\nack:auto\nreceipt:s"), id);
+uint8_t *stomp_write_subscribe(uint8_t *out, const struct stomp_subscribe *subscribe) {
+  out = put_number(put_text(out, "SUBSCRIBE\nid:"), subscribe->id);
+  out = put_escaped(put_text(out, "\ndestination:"), subscribe->destination);
+  out = put_text(out, subscribe->individual ? "\nack:client-individual" : "\nack:auto");
+  if (subscribe->prefetch > 0) out = put_number(put_text(out, "\nprefetch-count:"), subscribe->prefetch);
+  if (subscribe->auto_delete) out = put_text(out, "\nauto-delete:true");
+  out = put_number(put_text(out, "\nreceipt:s"), subscribe->id);
   return put_text(out, "\n\n");
+}
+
+uint8_t *stomp_write_ack(uint8_t *out, struct view id) {
+  return put_text(put_plain_header(put_text(out, "ACK\n"), "id:", id), "\n");
 }
 
 uint8_t *stomp_write_disconnect(uint8_t *out) {
@@ -213,6 +220,7 @@ uint8_t *stomp_write_send(uint8_t *out, const struct stomp_send *send) {
   out = put_escaped(put_text(out, "SEND\ndestination:"), send->destination);
   if (send->content_type.len > 0) out = put_escaped(put_text(out, "\ncontent-type:"), send->content_type);
   out = put_number(put_text(out, "\ncontent-length:"), send->body_len);
+  if (send->auto_delete) out = put_text(out, "\nauto-delete:true");
   if (send->has_receipt) out = put_number(put_text(out, "\nreceipt:"), send->receipt);
   return put_text(out, "\n\n");
 }

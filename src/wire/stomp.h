@@ -53,13 +53,25 @@ struct stomp_connect {
 #define STOMP_WRITE_MAX 2200
 
 uint8_t *stomp_write_connect(uint8_t *out, const struct stomp_connect *connect);
-/* ack:auto; its receipt is "s" and the id. */
-uint8_t *stomp_write_subscribe(uint8_t *out, struct view destination, uint32_t id);
 uint8_t *stomp_write_disconnect(uint8_t *out);
+
+/* Its receipt is "s" and the id. */
+struct stomp_subscribe {
+  struct view destination;
+  uint32_t id;
+  bool individual;   /* ack:client-individual, which wants an ACK of each message; otherwise ack:auto */
+  bool auto_delete;  /* RabbitMQ: the queue ends with its last consumer */
+  uint32_t prefetch; /* RabbitMQ: messages on the way without an ACK; 0: not said */
+};
+
+uint8_t *stomp_write_subscribe(uint8_t *out, const struct stomp_subscribe *subscribe);
+/* id: the MESSAGE's "ack" header as it stands in the frame, of at most STOMP_HEADER_MAX bytes. */
+uint8_t *stomp_write_ack(uint8_t *out, struct view id);
 
 struct stomp_send {
   struct view destination, content_type;
   size_t body_len;
+  bool auto_delete; /* as that of a subscription to the same queue */
   bool has_receipt;
   uint32_t receipt;
 };

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { assertWhole, countOf, drive, faults, sleep } from "../mqtt/drive.mjs";
+import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 
 const [program, script] = process.argv.slice(2);
@@ -43,6 +44,16 @@ assertWhole(await drive(program, "private", ["--clients", "4", ...at("stomp", "r
 const exchange = at("stomp", "prefix=/exchange/amq.topic/&vhost=%2F");
 assertWhole(await drive(program, "group", ["--clients", "4", ...exchange, ...SHORT]), { fanOut: 4 });
 console.log("ok - TCP and WebSocket: private, group, shared groups, star, broadcast, echo; other prefixes");
+
+const reads = /SUBSCRIBE\nid:0\ndestination:\/queue\/muster/;
+const queueAt = (settings) => (port) => ["--target", `stomp://localhost:${port}/?${settings}`];
+for (const ack of ["individual", "auto"]) {
+  const queue = await checkQueues(program, server.plain, queueAt(`ack=${ack}`), reads);
+  assert.match(queue.report.target.delivery_semantics, /^queue with ack:/);
+}
+// What a consumer had and did not acknowledge comes to another.
+const { duplicate } = await checkLostConsumer(program, server.plain, queueAt("prefetch=50"), reads, { redelivers: true });
+console.log(`ok - queues; of a consumer that is cut off ${duplicate} messages come again, none is lost`);
 
 for (const scheme of ["stomp+tls", "stomp+wss"]) {
   const trusted = [...at(scheme), "--ca-file", join(server.folder, "ca.pem"), ...SHORT];

@@ -99,6 +99,46 @@ static void test_groups_and_prefixes(void **state) {
   rig_stop(r);
 }
 
+/* Client 7 is the fourth consumer, of the second of two queues; then it is the last of eight senders. */
+static void test_queues(void **state) {
+  (void)state;
+  struct driver_settings settings = {.queues = 2, .pure_senders = 4};
+  struct rig *r = start("stomp://127.0.0.1", &settings);
+  assert_non_null(strstr(r->run.delivery, "client-individual"));
+  rig_takes(r, TEXT(CONNECT));
+  rig_write(r, TEXT(CONNECTED));
+  rig_takes(
+      r, TEXT("SUBSCRIBE\nid:0\ndestination:/queue/" RIG_RUN ".queue.1\nack:client-individual\nprefetch-count:100\n"
+              "auto-delete:true\nreceipt:s0\n\n\0"));
+  rig_write(r, TEXT(SUBSCRIBED));
+  assert_int_equal(r->established, 1);
+  char message[512];
+  int len = snprintf(
+      message, sizeof message, "MESSAGE\nack:T_0@@a\\cb@@1\ncontent-length:%d\n\n%s", RIG_SIZE, rig_content(5));
+  rig_write(r, message, (size_t)len + 1);
+  assert_int_equal(r->delivered, 1);
+  rig_takes(r, TEXT("ACK\nid:T_0@@a\\cb@@1\n\n\0"));
+  rig_write(r, TEXT("MESSAGE\nmessage-id:1\n\n\0"));
+  assert_int_equal(r->failed_code, CAUSE_PROTOCOL); /* nothing to acknowledge it by */
+  rig_stop(r);
+
+  r = start("stomp://127.0.0.1/?ack=auto&prefix=/amq/queue/", &settings);
+  rig_takes(r, TEXT(CONNECT));
+  rig_write(r, TEXT(CONNECTED));
+  rig_takes(r, TEXT("SUBSCRIBE\nid:0\ndestination:/amq/queue/" RIG_RUN
+                    ".queue.1\nack:auto\nauto-delete:true\nreceipt:s0\n\n\0"));
+  rig_stop(r);
+
+  settings.pure_senders = 8;
+  r = start("stomp://127.0.0.1/?prefetch=1", &settings);
+  rig_takes(r, TEXT(CONNECT));
+  rig_write(r, TEXT(CONNECTED));
+  assert_int_equal(r->established, 1);
+  rig_publish(r, PUBLISH_TO_QUEUE, 1, 0);
+  takes_send(r, "/queue/" RIG_RUN ".queue.1", "\nauto-delete:true\nreceipt:1", 0);
+  rig_stop(r);
+}
+
 static void test_errors(void **state) {
   (void)state;
   struct rig *r = established("stomp://127.0.0.1");
@@ -189,10 +229,18 @@ static void test_settings(void **state) {
   struct driver_run run;
   struct err err = {0};
   static const char *const wrong[] = {"stomp://a/path", "stomp://127.0.0.1/?queue=a", "stomp://127.0.0.1/?receipts=no",
-      "stomp://127.0.0.1/?vhost=a%0ab", "stomp://127.0.0.1/?vhost=%4", "stomp://127.0.0.1/?vhost=a&vhost=b"};
+      "stomp://127.0.0.1/?vhost=a%0ab", "stomp://127.0.0.1/?vhost=%4", "stomp://127.0.0.1/?vhost=a&vhost=b",
+      "stomp://127.0.0.1/?ack=auto", "stomp://127.0.0.1/?prefetch=5"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
     assert_int_equal(rig_prepare(&run, &driver_stomp, stomp_make_plan, wrong[i], &plain, &err), STATUS_USAGE);
     assert_non_null(strstr(err.text, "--target"));
+    driver_stomp.release(&run);
+  }
+  const struct driver_settings queues = {.queues = 1, .pure_senders = 1};
+  for (const char *const *text = (const char *const[]){"0", "65536", "5&ack=auto", NULL}; *text; text++) {
+    char url[80];
+    snprintf(url, sizeof url, "stomp://127.0.0.1/?prefetch=%s", *text);
+    assert_int_equal(rig_prepare(&run, &driver_stomp, stomp_make_plan, url, &queues, &err), STATUS_USAGE);
     driver_stomp.release(&run);
   }
   const struct driver_settings smuggler = {.user = "a\nb"};
@@ -211,6 +259,7 @@ int main(void) {
       cmocka_unit_test(test_publish_and_receipt),
       cmocka_unit_test(test_delivery_in_pieces),
       cmocka_unit_test(test_groups_and_prefixes),
+      cmocka_unit_test(test_queues),
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_heart_beats),
       cmocka_unit_test(test_websocket),

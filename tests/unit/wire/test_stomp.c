@@ -176,8 +176,16 @@ static void test_writing(void **state) {
       TEXT("CONNECT\naccept-version:1.2\nhost:stomp.github.org\nlogin:al:ice\npasscode:won\\der\n"
            "heart-beat:0,30000\n\n\0"));
 
-  end = stomp_end(stomp_write_subscribe(out, view_str("/queue/foo"), 0));
+  struct stomp_subscribe subscribe = {.destination = view_str("/queue/foo")};
+  end = stomp_end(stomp_write_subscribe(out, &subscribe));
   assert_written(out, end, TEXT("SUBSCRIBE\nid:0\ndestination:/queue/foo\nack:auto\nreceipt:s0\n\n\0"));
+  subscribe = (struct stomp_subscribe){view_str("/queue/foo"), 7, true, true, 100};
+  end = stomp_end(stomp_write_subscribe(out, &subscribe));
+  assert_written(out, end,
+      TEXT("SUBSCRIBE\nid:7\ndestination:/queue/foo\nack:client-individual\nprefetch-count:100\nauto-delete:true\n"
+           "receipt:s7\n\n\0"));
+  end = stomp_end(stomp_write_ack(out, view_str("T_0@@session-a\\cb@@1")));
+  assert_written(out, end, TEXT("ACK\nid:T_0@@session-a\\cb@@1\n\n\0"));
   assert_written(out, stomp_end(stomp_write_disconnect(out)), TEXT("DISCONNECT\n\n\0"));
 
   struct stomp_send send = {.destination = view_str("/queue/a:b\\c\r\n"),
@@ -194,6 +202,9 @@ static void test_writing(void **state) {
   send = (struct stomp_send){.destination = view_str("/queue/a"), .body_len = 0};
   end = stomp_end(stomp_write_send(out, &send));
   assert_written(out, end, TEXT("SEND\ndestination:/queue/a\ncontent-length:0\n\n\0"));
+  send.auto_delete = true;
+  end = stomp_end(stomp_write_send(out, &send));
+  assert_written(out, end, TEXT("SEND\ndestination:/queue/a\ncontent-length:0\nauto-delete:true\n\n\0"));
 }
 
 static void test_bounds_of_writing(void **state) {
@@ -205,9 +216,11 @@ static void test_bounds_of_writing(void **state) {
   assert_non_null(out);
   struct stomp_connect connect = {value, value, value, UINT32_MAX, UINT32_MAX};
   assert_true(stomp_write_connect(out, &connect) - out < STOMP_WRITE_MAX);
-  struct stomp_send send = {value, value, UINT32_MAX, true, UINT32_MAX};
+  struct stomp_send send = {value, value, UINT32_MAX, true, true, UINT32_MAX};
+  struct stomp_subscribe subscribe = {value, UINT32_MAX, true, true, UINT32_MAX};
   assert_true(stomp_write_send(out, &send) - out < STOMP_WRITE_MAX);
-  assert_true(stomp_write_subscribe(out, value, UINT32_MAX) - out < STOMP_WRITE_MAX);
+  assert_true(stomp_write_subscribe(out, &subscribe) - out < STOMP_WRITE_MAX);
+  assert_true(stomp_write_ack(out, value) - out < STOMP_WRITE_MAX);
   free(out);
 }
 
