@@ -534,6 +534,7 @@ static void write_comparability(struct json_writer *w, const struct report *r) {
   json_put_text(w, "delivery_semantics", r->target.delivery);
   json_put_text(w, "rate_limits", r->target.rate_limits);
   json_put_bool(w, "shares_host", r->target.shares_host);
+  operations_write_key(w, r);
   json_close_object(w);
 }
 

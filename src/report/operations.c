@@ -72,6 +72,15 @@ void operations_write_json(struct json_writer *w, const struct report *report) {
   json_close_object(w);
 }
 
+void operations_write_key(struct json_writer *w, const struct report *report) {
+  const struct workload *l = &report->workload;
+  char text[128];
+  if (!report->operation) return;
+  snprintf(text, sizeof text, "%.40s, batches of %u, %u documents", l->operations ? l->operations : "mixed",
+      l->batch_size, l->documents);
+  json_put_text(w, "operations", text);
+}
+
 static void read_operation(const struct json_node *node, struct report *out) {
   static const struct json_field name_fields[] = {
       {JSON_FIELD(TEXT, struct report_operation, name)},

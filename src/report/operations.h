@@ -10,6 +10,8 @@
 
 /* Key "operations": an object, or null. */
 void operations_write_json(struct json_writer *w, const struct report *report);
+/* Key "operations" of the comparability key: what a request is made of; nothing for other runs. */
+void operations_write_key(struct json_writer *w, const struct report *report);
 /* From the root of a report; a file from before there were operations has none. */
 void operations_read_json(const struct json_node *root, struct report *report);
 /* Rows of the table of latencies, and the paragraphs of counts and refusals. */

@@ -59,7 +59,9 @@ function mutate(report) {
       }
       value[key] = before;
       tried++;
-      if (Array.isArray(value) || path === "/latency") continue; // a run need not have every clock
+      // A run need not have every clock, and only runs of operations say what a request is.
+      const optional = path === "/latency" || (path === "/comparability" && key === "operations");
+      if (Array.isArray(value) || optional) continue;
       delete value[key];
       assertRefused(report, `no ${path}/${key}`);
       value[key] = before;
@@ -99,4 +101,9 @@ if (muster) {
   }
   const backlog = ["backlog", "--clients", "4", "--rounds", "2", "--quiet", "--json", "-"];
   check(output(muster, ["run", ...backlog], [0, 3]), "muster run backlog");
+  const ricochet = ["-protocol", "sda-batch", "-n", "6", "-c", "2", "-batch-size", "5", "--quiet", "--json", "-"];
+  const operations = output(muster, ["ricochet", ...ricochet], [0, 3]);
+  assert.ok(validate(operations), `muster ricochet: ${explain()}`);
+  delete operations.server_counters; // any names
+  check(operations, "muster ricochet");
 }
