@@ -128,6 +128,7 @@ static int serve(const struct embedded *embedded, const struct workload *workloa
   struct server_config config;
   server_config_defaults(&config);
   config.bind_host = "127.0.0.1";
+  config.bind_more = workload->target_addresses;
   config.api_port = config.navigator_port = config.ws_port = config.admin_port = 0;
   config.shootout = shootout_driver(workload) != NULL;
   config.ricochet = speaks_ricochet(workload);

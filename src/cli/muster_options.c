@@ -204,6 +204,8 @@ static const struct option options[] = {
         1, HOUR_NS, KIND_DURATION, GROUP_POPULATION},
     {"local-addr", "ADDRESS,...", "connect from these, as 127.0.0.1-127.0.0.20 or 10.1.0.0/28",
         AT(workload.local_addresses), 0, 0, KIND_TEXT, GROUP_LIMITS},
+    {"target-addr", "ADDRESS,...", "connect to these, at the target's port, as 127.0.0.1-127.0.0.4",
+        AT(workload.target_addresses), 0, 0, KIND_TEXT, GROUP_LIMITS},
     {"storm-at", "TIME", "storm: when all lose their connection [a third of --duration]", AT(workload.storm_at_ns), 1,
         4 * HOUR_NS, KIND_DURATION, GROUP_ARRIVALS},
     {"storm-by", "client|server", "storm: who ends the connections [client]", AT(storm_by), 0, 0, KIND_CHOICE,

@@ -124,8 +124,9 @@ static void print_needs(const struct plan_page *page) {
   page_text(stdout, "open files", "%s in a worker, of %s allowed", count(n->worker_descriptors).text,
       count(n->nofile_hard).text);
   if (!page->workload->target) page_text(stdout, "", "the embedded server spreads its own over its gateways");
-  page_text(stdout, "sources", "%" PRIu32 " address%s of %s ports", n->source_addresses,
-      n->source_addresses == 1 ? "" : "es", count(n->source_ports).text);
+  page_text(stdout, "sources", "%" PRIu32 " address%s to %" PRIu32 " target address%s, %s ports for each pair",
+      n->source_addresses, n->source_addresses == 1 ? "" : "es", n->target_addresses,
+      n->target_addresses == 1 ? "" : "es", count(n->source_ports).text);
   page_text(stdout, "memory", "generator %s, kernel %s%s%s", bytes(n->accounting_bytes).text,
       bytes(n->kernel_bytes).text, n->server_bytes ? ", embedded server " : "",
       n->server_bytes ? bytes(n->server_bytes).text : "");
@@ -167,8 +168,9 @@ static void find_changes(struct plan_page *page) {
   advise(page, "/proc/sys/net/core/somaxconn", "net.core.somaxconn", page->workload->connect_concurrency);
   advise(page, "/proc/sys/net/netfilter/nf_conntrack_max", "net.netfilter.nf_conntrack_max",
       n->connections + UINT64_C(4096));
-  if (n->source_ports * n->source_addresses < n->connections) {
-    change(page, "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\", or --local-addr with more addresses");
+  if (n->source_ports * n->source_addresses * n->target_addresses < n->connections) {
+    change(page,
+        "sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\", or --local-addr or --target-addr with more addresses");
   }
 }
 
@@ -212,7 +214,8 @@ static void put_needs(struct json_writer *w, const struct needs *n) {
   json_put_uint(w, "open_files_per_worker", n->worker_descriptors);
   json_put_uint(w, "open_files_allowed", n->nofile_hard);
   json_put_uint(w, "source_addresses", n->source_addresses);
-  json_put_uint(w, "source_ports_per_address", n->source_ports);
+  json_put_uint(w, "target_addresses", n->target_addresses);
+  json_put_uint(w, "source_ports_per_pair", n->source_ports);
   json_put_uint(w, "generator_bytes", n->accounting_bytes);
   json_put_uint(w, "kernel_bytes", n->kernel_bytes);
   json_put_uint(w, "server_bytes", n->server_bytes);

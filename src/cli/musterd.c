@@ -1,5 +1,6 @@
 /* musterd: options in, exit code out. Exit codes: 0 stopped by a signal, 1 the server failed, 2 wrong usage. */
 #include "net/address.h"
+#include "server/doors.h"
 #include "server/server.h"
 
 #include <errno.h>
@@ -17,6 +18,7 @@ enum { EXIT_USAGE = 2 };
 
 struct options {
   struct server_config config;
+  char host[256]; /* the first of --host */
   bool allow_non_loopback, help, version;
   char ricochet_host[256];
 };
@@ -89,7 +91,7 @@ static void print_help(void) {
       "Usage: musterd [options]\n"
       "A messaging server that speaks JuggleIM's protocol, with durable acknowledgements.\n\n"
       "Addresses\n"
-      "  --host HOST                 address to bind (%s)\n"
+      "  --host HOST[,ADDRESS,...]   address to bind (%s); more are for WebSockets alone\n"
       "  --allow-non-loopback        needed for any other than a loopback address\n"
       "  --api-port PORT             server HTTP API (%u); port 0 takes a free one\n"
       "  --navigator-port PORT       navigator (%u)\n"
@@ -184,12 +186,24 @@ static bool read_ricochet(struct options *options, const char *text) {
   return true;
 }
 
+/* "HOST,ADDRESS,...": the first has all ports. */
+static bool take_hosts(struct options *options, const char *text) {
+  size_t len = strcspn(text, ",");
+  int written = snprintf(options->host, sizeof options->host, "%.*s", (int)len, text);
+  if (written <= 0 || (size_t)written >= sizeof options->host) {
+    fprintf(stderr, "musterd: --host: \"%.80s\" does not begin with a host\n", text);
+    return false;
+  }
+  options->config.bind_host = options->host;
+  options->config.bind_more = text[len] ? text + len + 1 : NULL;
+  return true;
+}
+
 static bool take_option(struct options *options, int id, const char *name, const char *text) {
   struct server_config *config = &options->config;
   switch (id) {
   case OPT_HOST:
-    config->bind_host = text;
-    return true;
+    return take_hosts(options, text);
   case OPT_API_PORT:
     return read_port(name, text, &config->api_port);
   case OPT_NAVIGATOR_PORT:
@@ -276,24 +290,27 @@ static const char *secret_of(const char *variable) {
   return value && *value ? value : NULL;
 }
 
-/* Whether this host may be bound; prints what is wrong. */
-static bool check_host(const struct options *options, const char *option, const char *host) {
+/* Whether this host, and more addresses (NULL: none), may be bound; prints what is wrong. */
+static bool check_host(const struct options *options, const char *option, const char *host, const char *more) {
   struct err err = {0};
-  struct address address;
-  if (address_resolve(host, 0, &address, &err) != STATUS_OK) {
+  struct door_addresses doors;
+  if (door_addresses_read(host, more, 0, &doors, &err) != STATUS_OK) {
     fprintf(stderr, "musterd: --%s: %s\n", option, err.text);
     return false;
   }
-  if (address_is_loopback(&address) || options->allow_non_loopback) return true;
-  fprintf(stderr, "musterd: --%s %s is no loopback address; add --allow-non-loopback if the network is trusted\n",
-      option, host);
-  return false;
+  for (uint32_t i = 0; i < doors.count && !options->allow_non_loopback; i++) {
+    if (address_is_loopback(&doors.address[i])) continue;
+    fprintf(stderr, "musterd: --%s %s%s%s is no loopback address; add --allow-non-loopback if the network is trusted\n",
+        option, host, more ? "," : "", more ? more : "");
+    return false;
+  }
+  return true;
 }
 
 static bool check_options(struct options *options) {
   struct server_config *config = &options->config;
-  if (!check_host(options, "host", config->bind_host)) return false;
-  if (config->ricochet_host && !check_host(options, "ricochet", config->ricochet_host)) return false;
+  if (!check_host(options, "host", config->bind_host, config->bind_more)) return false;
+  if (config->ricochet_host && !check_host(options, "ricochet", config->ricochet_host, NULL)) return false;
   config->admin_secret = secret_of("MUSTERD_ADMIN_SECRET");
   if (!config->app_key) return true;
   config->app_secret = secret_of("MUSTERD_APP_SECRET");

@@ -265,32 +265,62 @@ static enum status check_descriptors(const struct needs *n, struct err *err) {
 
 static bool target_is_loopback(const struct workload *w) {
   struct url url;
+  struct address_ranges targets;
+  if (w->target_addresses) {
+    return address_ranges_parse(w->target_addresses, &targets, NULL) == STATUS_OK &&
+           address_ranges_are_loopback(&targets);
+  }
   return !w->target || (url_parse(w->target, &url, NULL) == STATUS_OK && is_loopback(url.host));
+}
+
+static enum status check_target_addresses(const struct workload *w, const struct driver *driver, struct err *err) {
+  struct address_ranges targets;
+  if (!w->target_addresses) return STATUS_OK;
+  if (driver->connect) {
+    return err_set(
+        err, STATUS_USAGE, "--target-addr: driver %s connects to the one address of its target", driver->name);
+  }
+  enum status status = address_ranges_parse(w->target_addresses, &targets, err);
+  if (status != STATUS_OK) return err ? err_prefix(err, "--target-addr") : status;
+  if (!w->allow_non_loopback && !address_ranges_are_loopback(&targets)) {
+    return err_set(err, STATUS_USAGE,
+        "--target-addr: %.80s are not all of this machine; load goes elsewhere only with --allow-non-loopback, and "
+        "only "
+        "where you may",
+        w->target_addresses);
+  }
+  if (w->target || targets.count < EMBEDDED_ADDRESSES_MAX) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--target-addr: the embedded server listens on %d addresses at most",
+      EMBEDDED_ADDRESSES_MAX - 1);
 }
 
 /* To a loopback target as many source addresses are used as are needed, unless the user gives them; elsewhere this
  * host's one address has to do. */
-static enum status count_sources(const struct workload *w, struct needs *out, struct err *err) {
-  struct address_ranges sources = {.count = 1};
+static enum status count_addresses(const struct workload *w, struct needs *out, struct err *err) {
+  struct address_ranges sources = {.count = 1}, targets = {.count = 1};
+  enum status status = w->target_addresses ? address_ranges_parse(w->target_addresses, &targets, err) : STATUS_OK;
+  if (status != STATUS_OK) return err ? err_prefix(err, "--target-addr") : status;
   out->source_ports = address_source_ports();
   if (w->local_addresses) {
-    enum status status = address_ranges_parse(w->local_addresses, &sources, err);
+    status = address_ranges_parse(w->local_addresses, &sources, err);
     if (status == STATUS_OK) status = address_ranges_check(&sources, err);
     if (status != STATUS_OK) return err ? err_prefix(err, "--local-addr") : status;
   } else if (target_is_loopback(w)) {
-    sources.count = (out->connections + CLIENT_SOURCE_PORTS - 1) / CLIENT_SOURCE_PORTS;
+    sources.count = client_source_addresses(out->connections, targets.count);
   }
   out->source_addresses = sources.count;
+  out->target_addresses = targets.count;
   return STATUS_OK;
 }
 
 static enum status check_ports(const struct workload *w, const struct needs *n, struct err *err) {
   bool chosen_freely = !w->local_addresses && target_is_loopback(w);
-  if (chosen_freely || n->connections <= n->source_ports * n->source_addresses) return STATUS_OK;
+  uint64_t pairs = (uint64_t)n->source_addresses * n->target_addresses;
+  if (chosen_freely || n->connections <= n->source_ports * pairs) return STATUS_OK;
   return err_set(err, STATUS_USAGE,
-      "%u connections from %u address%s need more source ports than this machine has for each (%" PRIu64
-      "): give more with --local-addr, or sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"",
-      n->connections, n->source_addresses, n->source_addresses == 1 ? "" : "es", n->source_ports);
+      "%u connections from %u address%s to %u need more source ports than this machine has for each pair (%" PRIu64
+      "): give more with --local-addr or --target-addr, or sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"",
+      n->connections, n->source_addresses, n->source_addresses == 1 ? "" : "es", n->target_addresses, n->source_ports);
 }
 
 static uint64_t available_bytes(void) {
@@ -337,7 +367,7 @@ enum status check_needs(
       .worker_descriptors = (online + workers - 1) / workers + WORKER_DESCRIPTORS,
       .nofile_hard = limit.rlim_max,
   };
-  enum status status = count_sources(workload, out, err);
+  enum status status = count_addresses(workload, out, err);
   return status == STATUS_OK ? count_memory(workload, driver, out, err) : status;
 }
 
@@ -346,6 +376,7 @@ enum status check_workload(const struct workload *workload, const struct driver 
   if (status == STATUS_OK) status = check_topology(workload, driver, err);
   if (status == STATUS_OK) status = check_rate_limit(workload, driver, err);
   if (status == STATUS_OK) status = check_url(workload, "--target", workload->target, err);
+  if (status == STATUS_OK) status = check_target_addresses(workload, driver, err);
   if (status == STATUS_OK) status = check_url(workload, "--api-url", workload->api_url, err);
   if (status == STATUS_OK) status = check_url(workload, "--navigator", workload->navigator_url, err);
   return status;

@@ -13,18 +13,19 @@
  * against the server's own. */
 #define EMBEDDED_BACKLOG_MESSAGES 65536
 #define EMBEDDED_BACKLOG_MESSAGES_IN_ALL (UINT64_C(1) << 26)
+#define EMBEDDED_ADDRESSES_MAX 16 /* that it listens on, its first one among them */
 #define EMBEDDED_BACKLOG_NS (600 * UINT64_C(1000000000))
 
 struct needs {
   uint32_t connections, workers;
-  uint64_t worker_descriptors; /* of the fullest worker */
-  uint64_t nofile_hard;        /* that one process may have */
-  uint64_t accounting_bytes;   /* ledgers and clients, all workers together */
-  uint64_t kernel_bytes;       /* of the ends of connections that are on this machine */
-  uint64_t server_bytes;       /* of the embedded server; 0: a target was given */
-  uint64_t available_bytes;    /* UINT64_MAX: not known */
-  uint32_t source_addresses;   /* that the connections leave from */
-  uint64_t source_ports;       /* that each of them has */
+  uint64_t worker_descriptors;                 /* of the fullest worker */
+  uint64_t nofile_hard;                        /* that one process may have */
+  uint64_t accounting_bytes;                   /* ledgers and clients, all workers together */
+  uint64_t kernel_bytes;                       /* of the ends of connections that are on this machine */
+  uint64_t server_bytes;                       /* of the embedded server; 0: a target was given */
+  uint64_t available_bytes;                    /* UINT64_MAX: not known */
+  uint32_t source_addresses, target_addresses; /* that the connections leave from, go to */
+  uint64_t source_ports;                       /* of each pair of them */
 };
 
 /* The part of run_check that does not look at this machine. */

@@ -736,11 +736,21 @@ static const struct stream_ops stream_ops = {
     .closed = on_closed,
 };
 
+/* Client i takes source i % sources; each round of the sources begins one target further on. */
+static struct address target_of(const struct load_client *client) {
+  const struct plan *plan = client->worker->plan;
+  if (plan->targets.count == 0) return plan->run.address;
+  uint32_t sources = plan->sources.count ? plan->sources.count : 1, index = client->base.index;
+  struct address to = address_ranges_at(&plan->targets, index % sources + index / sources);
+  address_set_port(&to, address_port(&plan->run.address));
+  return to;
+}
+
 static void open_connection(struct load_client *client) {
   struct worker *worker = client->worker;
   const struct address_ranges *sources = &worker->plan->sources;
   struct driver_run *run = &worker->plan->run;
-  struct address from;
+  struct address from, to = target_of(client);
   if (sources->count > 0) from = address_ranges_at(sources, client->base.index);
   client->base.state = CLIENT_CONNECTING;
   client->started_ns = clock_now_ns();
@@ -748,7 +758,7 @@ static void open_connection(struct load_client *client) {
   client->linked = run->driver->connect != NULL;
   client->opened_ns = 0;
   enum status status = client->linked ? run->driver->connect(&client->base, worker->loop)
-                                      : stream_connect(&client->base.stream, worker->loop, &stream_ops, &run->address,
+                                      : stream_connect(&client->base.stream, worker->loop, &stream_ops, &to,
                                             sources->count > 0 ? &from : NULL,
                                             run->driver->starts_tls ? NULL : run->tls, run->server_name, NULL);
   if (status != STATUS_OK) {

@@ -19,6 +19,12 @@ enum client_state {
  * first and looks at each one in turn, so that an address with most of them taken costs milliseconds a connection. */
 #define CLIENT_SOURCE_PORTS 7000
 
+/* Source addresses that so many connections are spread over; each has its ports anew towards each target address. */
+static inline uint32_t client_source_addresses(uint32_t connections, uint32_t target_addresses) {
+  uint64_t ports = (uint64_t)CLIENT_SOURCE_PORTS * target_addresses;
+  return (uint32_t)((connections + ports - 1) / ports);
+}
+
 /* What a sender owes and awaits in one phase. Sequences below `oldest` are answered or given up. */
 struct sending {
   struct backlog backlog;

@@ -709,20 +709,21 @@ static bool is_ipv4_loopback(const struct address *address) {
 }
 
 /* A loopback target is reached from as many addresses as the population needs; any other one from what was given. */
-static enum status choose_sources(struct run *run, struct err *err) {
-  struct address_ranges *sources = &run->plan.sources;
-  const struct address *to = &run->plan.run.address;
-  uint32_t clients = workload_online(&run->workload);
-  if (!run->workload.local_addresses) {
-    if (clients > CLIENT_SOURCE_PORTS && is_ipv4_loopback(to)) {
-      address_ranges_loopback(sources, (clients + CLIENT_SOURCE_PORTS - 1) / CLIENT_SOURCE_PORTS);
-    }
+static enum status choose_addresses(struct run *run, struct err *err) {
+  struct address_ranges *sources = &run->plan.sources, *targets = &run->plan.targets;
+  const struct workload *w = &run->workload;
+  enum status status = w->target_addresses ? address_ranges_parse(w->target_addresses, targets, err) : STATUS_OK;
+  if (status != STATUS_OK) return status;
+  const struct address to = targets->count ? targets->range[0].first : run->plan.run.address;
+  uint32_t needed = client_source_addresses(workload_online(w), targets->count ? targets->count : 1);
+  if (!w->local_addresses) {
+    if (needed > 1 && is_ipv4_loopback(&to)) address_ranges_loopback(sources, needed);
     return STATUS_OK;
   }
-  enum status status = address_ranges_parse(run->workload.local_addresses, sources, err);
-  if (status != STATUS_OK || sources->range[0].first.storage.ss_family == to->storage.ss_family) return status;
+  status = address_ranges_parse(w->local_addresses, sources, err);
+  if (status != STATUS_OK || sources->range[0].first.storage.ss_family == to.storage.ss_family) return status;
   return err_set(err, STATUS_USAGE, "--local-addr %.80s: the server's address is of the other family (IPv4, IPv6)",
-      run->workload.local_addresses);
+      w->local_addresses);
 }
 
 static enum status set_up(struct run *run, struct err *err) {
@@ -805,7 +806,7 @@ static enum status carry_out(struct run *run, struct err *err) {
   struct control *control = run->plan.shared.control;
   uint64_t now_ns = clock_now_ns();
   control->connect_deadline_ns = now_ns + run->workload.connect_deadline_ns;
-  enum status status = choose_sources(run, err);
+  enum status status = choose_addresses(run, err);
   sample_memory(run, true);
   if (status == STATUS_OK) status = fork_workers(run, err);
   if (status == STATUS_OK) status = observe(run, err);

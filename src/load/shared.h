@@ -91,6 +91,7 @@ struct plan {
   struct shared shared;
   uint32_t workers;
   struct address_ranges sources; /* client i connects from address i % count; count 0: as the kernel chooses */
+  struct address_ranges targets; /* and to one of these, so that all pairs are used alike; count 0: run.address */
 };
 
 /* Makes the schedules and the mapping; plan->workload, topology and workers are set. */

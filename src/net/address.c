@@ -131,6 +131,19 @@ bool address_is_loopback(const struct address *address) {
   return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
+uint16_t address_port(const struct address *address) {
+  if (address->storage.ss_family == AF_INET6) return ntohs(((const struct sockaddr_in6 *)&address->storage)->sin6_port);
+  return ntohs(((const struct sockaddr_in *)&address->storage)->sin_port);
+}
+
+void address_set_port(struct address *address, uint16_t port) {
+  if (address->storage.ss_family == AF_INET6) {
+    ((struct sockaddr_in6 *)&address->storage)->sin6_port = htons(port);
+  } else {
+    ((struct sockaddr_in *)&address->storage)->sin_port = htons(port);
+  }
+}
+
 void address_text(const struct address *address, char *out, size_t size) {
   char host[INET6_ADDRSTRLEN] = "?";
   if (address->storage.ss_family == AF_INET) {

@@ -11,8 +11,8 @@
 #define LITERAL_MAX 64
 
 static enum status bad_range(const char *text, const char *why, struct err *err) {
-  return err_set(err, STATUS_USAGE,
-      "\"%.80s\" is no local address: %s (write 127.0.0.1-127.0.0.20, 10.1.0.0/28 or ::1)", text, why);
+  return err_set(
+      err, STATUS_USAGE, "\"%.80s\" is no address: %s (write 127.0.0.1-127.0.0.20, 10.1.0.0/28 or ::1)", text, why);
 }
 
 static bool read_literal(const char *text, struct address *out) {
@@ -138,6 +138,16 @@ void address_ranges_loopback(struct address_ranges *out, uint32_t count) {
   *out = (struct address_ranges){.ranges = 1, .count = count};
   read_literal("127.1.0.1", &out->range[0].first);
   out->range[0].count = count;
+}
+
+/* The loopback network of IPv4 has no holes, and IPv6 has one address of it. */
+bool address_ranges_are_loopback(const struct address_ranges *ranges) {
+  for (uint32_t i = 0; i < ranges->ranges; i++) {
+    struct address last = ranges->range[i].first;
+    advance(&last, ranges->range[i].count - 1);
+    if (!address_is_loopback(&ranges->range[i].first) || !address_is_loopback(&last)) return false;
+  }
+  return true;
 }
 
 struct address address_ranges_at(const struct address_ranges *ranges, uint32_t index) {

@@ -1,4 +1,4 @@
-/* Ranges of local addresses to connect from. One address has at most 64,511 source ports towards one server; whoever
+/* Ranges of addresses to connect from, or to. One address has at most 64,511 source ports towards one server; whoever
  * wants more connections gives more addresses. Walked by index, no list is kept. */
 #ifndef MUSTER_NET_ADDRESS_RANGE_H
 #define MUSTER_NET_ADDRESS_RANGE_H
@@ -25,6 +25,9 @@ enum status address_ranges_parse(const char *text, struct address_ranges *out, s
 
 /* 127.1.0.1 and the count - 1 behind it: any address of 127.0.0.0/8 is a local one. */
 void address_ranges_loopback(struct address_ranges *out, uint32_t count);
+
+/* Whether all of them are of this machine's loopback. */
+bool address_ranges_are_loopback(const struct address_ranges *ranges);
 
 /* The address index % count, with port 0. */
 struct address address_ranges_at(const struct address_ranges *ranges, uint32_t index);

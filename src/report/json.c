@@ -149,6 +149,7 @@ static void write_workload(struct json_writer *w, const struct workload *l) {
   json_put_double(w, "connect_per_second", l->connect_per_sec);
   json_put_double(w, "keep_alive_s", seconds(l->keep_alive_ns));
   json_put_text(w, "local_addresses", l->local_addresses);
+  if (l->target_addresses) json_put_text(w, "target_addresses", l->target_addresses);
   json_put_uint(w, "workers", l->workers);
   json_put_text(w, "seed", seed);
   json_put_bool(w, "store_messages", l->store);

@@ -64,6 +64,10 @@ struct json_node json_object_at(const struct json_node *object, const char *key)
   return node;
 }
 
+struct json_node json_optional(const struct json_node *object, const char *key) {
+  return find(object, key);
+}
+
 struct json_node json_nullable_object_at(const struct json_node *object, const char *key) {
   struct json_node node = find(object, key);
   if (json_is_null(node.value)) node.value = NULL;

@@ -35,6 +35,8 @@ void json_refuse(const struct json_node *at, const char *format, ...) __attribut
 
 /* A member that must be there, of any type. */
 struct json_node json_member(const struct json_node *object, const char *key);
+/* One that may be missing, and gives a NULL value then. */
+struct json_node json_optional(const struct json_node *object, const char *key);
 /* Members of one type; a member that may be null too, or missing, gives a NULL value then. */
 struct json_node json_object_at(const struct json_node *object, const char *key);
 struct json_node json_nullable_object_at(const struct json_node *object, const char *key);

@@ -172,6 +172,8 @@ static void read_workload(const struct json_node *root, struct workload *out) {
   READ(&node, fields, out);
   read_load(&node, out);
   read_seed_and_limits(&node, out);
+  struct json_node targets = json_optional(&node, "target_addresses");
+  if (targets.value) out->target_addresses = json_text_of(&targets);
 }
 
 static void read_target(const struct json_node *root, struct report_target *out) {

@@ -114,6 +114,9 @@ static void write_target(FILE *file, const struct report *r) {
   const struct report_target *t = &r->target;
   page_text(file, "target", "%s %s, %s%s%s%s", t->protocol, t->url, t->embedded ? "embedded " : "",
       t->server_version[0] ? t->server_version : "version unknown", t->tls[0] ? ", " : "", t->tls);
+  if (r->workload.target_addresses) {
+    page_text(file, "", "clients connect to %s, at its port", r->workload.target_addresses);
+  }
   page_text(file, "", "ack: %s (policy %s); rate limits %s; storage: %s", t->ack_meaning, t->ack_policy, t->rate_limits,
       t->storage[0] ? t->storage : "unknown");
 }

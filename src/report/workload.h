@@ -68,6 +68,7 @@ struct workload {
   double connect_per_sec;       /* connections begun per second, all workers together; 0: no bound */
   uint64_t keep_alive_ns;       /* between two keep-alives of a client; 0: as the driver does by itself */
   const char *local_addresses;  /* to connect from, as given; NULL: chosen */
+  const char *target_addresses; /* to connect to, as given, at the target's port; NULL: the target's own */
   bool storm;                   /* every client loses its connection storm_at_ns into the measure phase */
   bool storm_by_server;         /* the server ends the connections, and not the clients */
   uint64_t storm_at_ns;

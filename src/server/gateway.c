@@ -107,8 +107,7 @@ static void close_now(struct session *session) {
 }
 
 static void drain(struct gateway *gateway) {
-  if (gateway->listening) listener_close(&gateway->listener);
-  gateway->listening = false;
+  doors_close(&gateway->doors);
   for_each_session(gateway, stop_reading);
 }
 
@@ -171,9 +170,8 @@ void gateway_wait(struct gateway *gateway, enum gateway_phase phase) {
 
 /* ---- Life ---- */
 
-static void accepted(struct listener *listener, int fd, const struct address *peer) {
-  (void)peer;
-  struct gateway *gateway = (struct gateway *)((char *)listener - offsetof(struct gateway, listener));
+static void accepted(struct doors *doors, int fd) {
+  struct gateway *gateway = (struct gateway *)((char *)doors - offsetof(struct gateway, doors));
   if (atomic_load_explicit(&gateway->stats.connections, memory_order_relaxed) < gateway->connections_max) {
     session_accept(gateway, fd);
     return;
@@ -204,16 +202,12 @@ enum status gateway_open(struct gateway *gateway, struct err *err) {
     status = tls_server_context(&gateway->tls, config->tls_certificate, config->tls_key, err);
   }
   if (status != STATUS_OK) return status;
-  gateway->listener.accepted = accepted;
-  gateway->listener.joins = gateway->number > 0;
-  status = listener_open(&gateway->listener, gateway->loop, gateway->address, err);
-  gateway->listening = status == STATUS_OK;
-  return status;
+  gateway->doors.accepted = accepted;
+  return doors_open(&gateway->doors, gateway->loop, gateway->addresses, gateway->number > 0, err);
 }
 
 void gateway_close(struct gateway *gateway) {
-  if (gateway->listening) listener_close(&gateway->listener);
-  gateway->listening = false;
+  doors_close(&gateway->doors);
   if (gateway->loop) {
     if (gateway->control_watch.fd >= 0) loop_unwatch(gateway->loop, &gateway->control_watch);
     if (gateway->port_watch.fd >= 0) loop_unwatch(gateway->loop, &gateway->port_watch);
@@ -238,15 +232,15 @@ static void *run(void *context) {
 }
 
 enum status gateway_start(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
-    struct address *address, struct err *err) {
+    struct door_addresses *addresses, struct err *err) {
   gateway->core = core;
   gateway->metrics = metrics;
-  gateway->address = address;
+  gateway->addresses = addresses;
   int error = pthread_create(&gateway->thread, NULL, run, gateway);
   if (error) return err_set(err, STATUS_IO, "starting a gateway thread: %s", strerror(error));
   while (sem_wait(&gateway->opened) != 0)
     ;
-  gateway->address = NULL;
+  gateway->addresses = NULL;
   if (gateway->status == STATUS_OK) {
     gateway->started = true;
     return STATUS_OK;

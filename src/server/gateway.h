@@ -1,4 +1,4 @@
-/* A gateway: one thread with one event loop, its own listener on the shared WebSocket port (SO_REUSEPORT), a slab of
+/* A gateway: one thread with one event loop, its own listeners on the shared WebSocket port (SO_REUSEPORT), a slab of
  * sessions and, where one table of open files would not hold all connections, a table of its own. It turns frames into
  * requests to the core and the core's results into frames (session.h). Everything here belongs to the gateway's thread
  * but the port, the statistics and the phase. */
@@ -9,6 +9,7 @@
 #include "net/stream.h"
 #include "net/tls.h"
 #include "server/core.h"
+#include "server/doors.h"
 #include "server/metrics.h"
 #include "server/server.h"
 #include "server/slab.h"
@@ -29,7 +30,7 @@ struct gateway {
   const struct metrics_source *metrics;
   struct gateway_port port;
   struct loop *loop;
-  struct listener listener;
+  struct doors doors;
   struct tls_context *tls;
   struct watch port_watch;    /* results of the core */
   struct watch control_watch; /* a new phase */
@@ -39,12 +40,12 @@ struct gateway {
   uint64_t request_interval_ns; /* one token of the limiter */
   uint16_t number;
   pthread_t thread;
-  bool started, listening;
-  bool own_table;           /* of open files (descriptors.h) */
-  uint32_t connections_max; /* what that table has room for */
-  int control_fd;           /* an eventfd: a new phase */
-  struct address *address;  /* where to listen; of the caller of gateway_start */
-  sem_t opened;             /* posted once by the thread: status and err tell how its opening went */
+  bool started;
+  bool own_table;                   /* of open files (descriptors.h) */
+  uint32_t connections_max;         /* what that table has room for */
+  int control_fd;                   /* an eventfd: a new phase */
+  struct door_addresses *addresses; /* where to listen; of the caller of gateway_start */
+  sem_t opened;                     /* posted once by the thread: status and err tell how its opening went */
   enum status status;
   struct err err;
   atomic_bool drops;  /* asked for: every session ends */
@@ -56,12 +57,12 @@ struct gateway {
 /* Opens the port to the core and the control; nothing else runs yet. The gateway must stay where it is. */
 enum status gateway_init(struct gateway *gateway, uint16_t number, const struct server_config *config, struct err *err);
 
-/* Starts the thread and returns once it listens (address as in listener_open) or has failed to. */
+/* Starts the thread and returns once it listens (addresses as in doors_open) or has failed to. */
 enum status gateway_start(struct gateway *gateway, struct core *core, const struct metrics_source *metrics,
-    struct address *address, struct err *err);
+    struct door_addresses *addresses, struct err *err);
 
-/* What the thread does first and last, for a caller that turns the loop itself: opens the loop and the listener (core,
- * metrics and address must be set) and gives them back. All in one thread, whose table of open files may change. */
+/* What the thread does first and last, for a caller that turns the loop itself: opens the loop and the doors (core,
+ * metrics and addresses must be set) and gives them back. All in one thread, whose table of open files may change. */
 enum status gateway_open(struct gateway *gateway, struct err *err);
 void gateway_close(struct gateway *gateway);
 

@@ -110,20 +110,15 @@ static enum status start_core(struct server *server, struct err *err) {
   return core_start(&server->core, &server->config, server->ports, server->config.gateways, err);
 }
 
-static uint16_t port_of(const struct address *address) {
-  if (address->storage.ss_family == AF_INET6) return ntohs(((const struct sockaddr_in6 *)&address->storage)->sin6_port);
-  return ntohs(((const struct sockaddr_in *)&address->storage)->sin_port);
-}
-
 static enum status start_gateways(struct server *server, struct err *err) {
   struct server_config *config = &server->config;
-  struct address address;
-  enum status status = address_resolve(config->bind_host, config->ws_port, &address, err);
+  struct door_addresses doors;
+  enum status status = door_addresses_read(config->bind_host, config->bind_more, config->ws_port, &doors, err);
   for (uint32_t i = 0; status == STATUS_OK && i < config->gateways; i++)
-    status = gateway_start(&server->gateways[i], server->core, &server->metrics, &address, err);
+    status = gateway_start(&server->gateways[i], server->core, &server->metrics, &doors, err);
   if (status != STATUS_OK) return status;
-  config->ws_port = port_of(&address);
-  address_text(&address, server->navigator.ws_address, sizeof server->navigator.ws_address);
+  config->ws_port = address_port(&doors.address[0]);
+  address_text(&doors.address[0], server->navigator.ws_address, sizeof server->navigator.ws_address);
   return status;
 }
 

@@ -27,7 +27,8 @@ struct ricochet_place {
 };
 
 struct server_config {
-  const char *bind_host;                                  /* "127.0.0.1" */
+  const char *bind_host; /* "127.0.0.1" */
+  const char *bind_more; /* further addresses of the WebSocket and shootout ports (server/doors.h); NULL: none */
   uint16_t api_port, navigator_port, ws_port, admin_port; /* 0: a free one. Defaults 9001, 9002, 9003, 8090 */
   const char *data_dir;                                   /* folder of the store; made when missing */
   enum ack_policy ack;

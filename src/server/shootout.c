@@ -1,12 +1,10 @@
 #include "server/shootout.h"
 
 #include "base/clock.h"
-#include "net/address.h"
 #include "server/metrics.h"
 #include "server/shootout_room.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +27,8 @@ static void woken(struct watch *watch, uint32_t events) {
   shootout_take_notes(loop);
 }
 
-static void accepted(struct listener *listener, int fd, const struct address *peer) {
-  (void)peer;
-  shootout_accept((struct shootout_loop *)((char *)listener - offsetof(struct shootout_loop, listener)), fd);
+static void accepted(struct doors *doors, int fd) {
+  shootout_accept((struct shootout_loop *)((char *)doors - offsetof(struct shootout_loop, doors)), fd);
 }
 
 /* Subscribed or not, every ActionCable connection is pinged. */
@@ -81,8 +78,7 @@ static bool output_waits(const struct shootout_loop *loop) {
 /* In three steps, since a broadcast needs all threads: nobody reads any more; nothing is under way; all is written. */
 static void stop(struct shootout_loop *loop) {
   struct shootout *house = loop->house;
-  listener_close(&loop->listener);
-  loop->listening = false;
+  doors_close(&loop->doors);
   for_each(loop, stop_reading);
   atomic_fetch_add(&house->drained, 1);
   while (atomic_load(&house->drained) < house->count || atomic_load(&house->in_flight) > 0)
@@ -108,7 +104,7 @@ static void *run(void *context) {
 
 /* ---- Life ---- */
 
-static enum status open_loop(struct shootout_loop *loop, struct address *address, struct err *err) {
+static enum status open_loop(struct shootout_loop *loop, struct door_addresses *addresses, struct err *err) {
   const struct server_config *config = loop->house->config;
   enum status status = loop_create(&loop->loop, err);
   if (status != STATUS_OK) return status;
@@ -126,23 +122,18 @@ static enum status open_loop(struct shootout_loop *loop, struct address *address
   }
   loop->cable_ping.fire = ping_cables;
   timer_arm(loop_wheel(loop->loop), &loop->cable_ping, clock_now_ns() + CABLE_PING_NS);
-  loop->listener.accepted = accepted;
-  loop->listener.joins = loop->number > 0;
-  status = listener_open(&loop->listener, loop->loop, address, err);
-  loop->listening = status == STATUS_OK;
-  return status;
+  loop->doors.accepted = accepted;
+  return doors_open(&loop->doors, loop->loop, addresses, loop->number > 0, err);
 }
 
 static enum status open_loops(struct shootout *house, uint16_t *port, struct err *err) {
-  struct address address;
-  enum status status = address_resolve(house->config->bind_host, *port, &address, err);
+  const struct server_config *config = house->config;
+  struct door_addresses addresses;
+  enum status status = door_addresses_read(config->bind_host, config->bind_more, *port, &addresses, err);
   for (uint32_t i = 0; status == STATUS_OK && i < house->count; i++)
-    status = open_loop(&house->loops[i], &address, err);
-  if (status != STATUS_OK) return status;
-  bool ipv6 = address.storage.ss_family == AF_INET6;
-  *port = ntohs(ipv6 ? ((const struct sockaddr_in6 *)&address.storage)->sin6_port
-                     : ((const struct sockaddr_in *)&address.storage)->sin_port);
-  return STATUS_OK;
+    status = open_loop(&house->loops[i], &addresses, err);
+  if (status == STATUS_OK) *port = address_port(&addresses.address[0]);
+  return status;
 }
 
 static enum status start_threads(struct shootout *house, struct err *err) {
@@ -156,7 +147,7 @@ static enum status start_threads(struct shootout *house, struct err *err) {
 }
 
 static void free_loop(struct shootout_loop *loop) {
-  if (loop->listening) listener_close(&loop->listener);
+  doors_close(&loop->doors);
   int fd = loop->wake.fd;
   if (fd >= 0) {
     loop_unwatch(loop->loop, &loop->wake);

@@ -7,6 +7,7 @@
 #include "net/stream.h"
 #include "net/tls.h"
 #include "net/ws.h"
+#include "server/doors.h"
 #include "server/server.h"
 #include "wire/shootout.h"
 
@@ -65,7 +66,7 @@ struct shootout_loop {
   struct shootout *house;
   struct loop *loop;
   struct tls_context *tls;
-  struct listener listener;
+  struct doors doors;
   struct watch wake;
   struct timer cable_ping;
   struct shootout_session *sessions, *members[ROOM_COUNT];
@@ -74,7 +75,7 @@ struct shootout_loop {
   struct shootout_stats stats;
   pthread_t thread;
   uint32_t number;
-  bool listening, started;
+  bool started;
 };
 
 struct shootout {

@@ -69,6 +69,26 @@ const foreign = await run('hold', ['--clients', '30', '--local-addr', '192.0.2.1
 assert.equal(foreign.code, 2, foreign.err);
 assert.match(foreign.err, /192\.0\.2\.1/);
 
+// To several addresses, of the embedded server and of one that listens on them; clients are spread evenly, so that where
+// one address in four has no server a quarter is refused.
+checkHeld(
+  'hold to three addresses',
+  await run('hold', ['--clients', '30', '--duration', '1s', '--target-addr', '127.0.0.2-127.0.0.4']),
+  30,
+);
+const many = await startMusterd(['--no-rate-limits', '--host', '127.0.0.1,127.0.0.2-127.0.0.3']);
+const spread = show('one address of four refuses', await run('hold', [
+  ...target(many), '--clients', '48', '--duration', '1s', '--target-addr', '127.0.0.1-127.0.0.4', '--allow-partial',
+  '--local-addr', '127.0.0.5-127.0.0.7',
+]));
+assert.deepEqual([spread.connections.established, spread.connections.failed], [36, 12]); // of 12 pairs
+assert.deepEqual(spread.connections.failed_by_code.map(({ name }) => name), ['connect_refused']);
+assert.equal(spread.workload.target_addresses, '127.0.0.1-127.0.0.4');
+await stop(many);
+const away = await run('hold', ['--clients', '30', '--target-addr', '192.0.2.1']);
+assert.equal(away.code, 2, away.err);
+assert.match(away.err, /--target-addr.*--allow-non-loopback/);
+
 // A storm from the server's side: the same, but for whose end it was.
 const ended = show('storm by the server', await run('storm', [
   '--clients', '60', '--rate', '300', '--warmup', '500ms', '--duration', '3s', '--storm-at', '1s', '--storm-by', 'server',

@@ -3,6 +3,7 @@
 #include "driver/driver.h"
 #include "load/check.h"
 #include "server/core_state.h"
+#include "server/doors.h"
 #include "support/test_client.h"
 
 enum { CLIENTS = 20, BACKLOG = 450, ROOM_MESSAGES = 50, SEQUENCES = 512 };
@@ -193,6 +194,7 @@ static void every_member_gets_what_is_said_in_the_room(void **state) {
 
 static void muster_knows_what_musterd_keeps(void **state) {
   (void)state;
+  assert_int_equal(EMBEDDED_ADDRESSES_MAX, DOORS_MAX);
   assert_int_equal(EMBEDDED_BACKLOG_MESSAGES, INBOX_ENTRIES);
   assert_int_equal(EMBEDDED_BACKLOG_MESSAGES_IN_ALL, INBOX_ENTRIES_IN_ALL);
   assert_int_equal(EMBEDDED_BACKLOG_NS, OFFLINE_WINDOW_MS * NS_PER_MS);

@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "load/check.h"
 #include "load/client.h"
 #include "load/run.h"
 
@@ -163,6 +164,39 @@ static void test_source_ports_of_one_address(void **state) {
   workload.workers = 0;
   workload.clients = 70000;
   refuse(&workload, "source ports");
+  workload.target_addresses = "192.0.2.1-192.0.2.9"; /* each pair has its own */
+  workload.clients = 5000;
+  workload.local_addresses = "127.0.0.1";
+  struct needs needs;
+  assert_int_equal(check_needs(&workload, &driver_juggle, &needs, NULL), STATUS_OK);
+  assert_int_equal(needs.source_addresses, 1);
+  assert_int_equal(needs.target_addresses, 9);
+}
+
+static void test_target_addresses(void **state) {
+  (void)state;
+  struct workload workload = valid();
+  struct needs needs;
+  workload.clients = 60000;
+  workload.target_addresses = "127.0.0.1-127.0.0.3,127.0.0.9";
+  assert_int_equal(check_needs(&workload, &driver_juggle, &needs, NULL), STATUS_OK);
+  assert_int_equal(needs.target_addresses, 4);
+  assert_int_equal(needs.source_addresses, (60000 + 4 * CLIENT_SOURCE_PORTS - 1) / (4 * CLIENT_SOURCE_PORTS));
+
+  workload.clients = 50;
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload.target_addresses = "127.0.0.1,192.0.2.1";
+  refuse(&workload, "--allow-non-loopback");
+  workload.target_addresses = "127.255.255.250-128.0.0.1";
+  refuse(&workload, "--allow-non-loopback");
+  workload.target_addresses = "localhost";
+  refuse(&workload, "--target-addr");
+  workload.target = NULL;
+  workload.ack_policy = "durable";
+  workload.target_addresses = "127.0.0.2-127.0.0.16";
+  assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_OK);
+  workload.target_addresses = "127.0.0.2-127.0.0.17";
+  refuse(&workload, "the embedded server listens on");
 }
 
 static void test_descriptors(void **state) {
@@ -287,6 +321,7 @@ int main(void) {
       cmocka_unit_test(test_a_driver_says_what_it_cannot),
       cmocka_unit_test(test_other_hosts_need_permission),
       cmocka_unit_test(test_source_ports_of_one_address),
+      cmocka_unit_test(test_target_addresses),
       cmocka_unit_test(test_descriptors),
       cmocka_unit_test(test_embedded_rate_limit),
       cmocka_unit_test(test_memory),

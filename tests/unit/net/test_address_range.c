@@ -94,6 +94,33 @@ static void foreign_addresses_are_found_before_the_run(void **state) {
   assert_true(address_source_ports() > 0);
 }
 
+static void loopback_is_told_from_the_rest(void **state) {
+  (void)state;
+  struct address_ranges ranges;
+  parse("127.0.0.1-127.0.0.9,127.4.0.0/24", &ranges);
+  assert_true(address_ranges_are_loopback(&ranges));
+  parse("127.0.0.1,192.0.2.1", &ranges);
+  assert_false(address_ranges_are_loopback(&ranges));
+  parse("127.255.255.255-128.0.0.0", &ranges);
+  assert_false(address_ranges_are_loopback(&ranges));
+  parse("::1", &ranges);
+  assert_true(address_ranges_are_loopback(&ranges));
+  parse("::1-::2", &ranges);
+  assert_false(address_ranges_are_loopback(&ranges));
+}
+
+static void ports_are_read_back(void **state) {
+  (void)state;
+  const char *hosts[] = {"127.0.0.1", "::1"};
+  for (int i = 0; i < 2; i++) {
+    struct address address;
+    assert_int_equal(address_resolve(hosts[i], 9003, &address, NULL), STATUS_OK);
+    assert_int_equal(address_port(&address), 9003);
+    address_set_port(&address, 40000);
+    assert_int_equal(address_port(&address), 40000);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lists_ranges_and_networks_are_walked),
@@ -101,6 +128,8 @@ int main(void) {
       cmocka_unit_test(loopback_goes_across_bytes),
       cmocka_unit_test(what_is_wrong_is_refused),
       cmocka_unit_test(foreign_addresses_are_found_before_the_run),
+      cmocka_unit_test(loopback_is_told_from_the_rest),
+      cmocka_unit_test(ports_are_read_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

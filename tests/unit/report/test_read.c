@@ -96,6 +96,7 @@ static void every_shape_of_a_run_comes_back(void **state) {
   l->catch_up_deadline_ns = 1234567891;
   r.backlog = (struct report_backlog){.returned = 3, .complete = 2, .read_ns = 987654321};
   assert_round_trip(&r);
+  l->target_addresses = "127.0.0.1-127.0.0.4";
   l->storm = true;
   l->storm_at_ns = 5;
   l->backoff_first_ns = 100000001;
