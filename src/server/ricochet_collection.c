@@ -230,6 +230,19 @@ static bool key_of(struct ricochet_call *call, struct view cursor, struct view *
   return true;
 }
 
+/* False after a refusal. */
+static bool read_sort_field(struct ricochet_call *call, struct ricochet_order *order) {
+  char *path = arena_alloc(&call->arena, FIELD_MAX + 8);
+  const char *name = json_string_value(ricochet_field(call->request, "sortField"));
+  if (!path || !is_field(name)) {
+    ricochet_refuse(call, RICOCHET_BAD_REQUEST, "invalid sort field", -1);
+    return false;
+  }
+  snprintf(path, FIELD_MAX + 8, "$.\"%s\"", name);
+  order->field = path;
+  return true;
+}
+
 /* Reads the order and the bounds of a page; false after a refusal. */
 static bool read_page(struct ricochet_call *call, struct ricochet_order *order, struct page *page) {
   const json_t *request = call->request, *filter = ricochet_field(request, "filter");
@@ -248,16 +261,7 @@ static bool read_page(struct ricochet_call *call, struct ricochet_order *order, 
     ricochet_refuse(call, RICOCHET_BAD_REQUEST, "invalid cursor", -1);
     return false;
   }
-  if (field.len == 0) return true;
-  char *path = arena_alloc(&call->arena, FIELD_MAX + 8);
-  const char *name = json_string_value(ricochet_field(request, "sortField"));
-  if (!path || !is_field(name)) {
-    ricochet_refuse(call, RICOCHET_BAD_REQUEST, "invalid sort field", -1);
-    return false;
-  }
-  snprintf(path, FIELD_MAX + 8, "$.\"%s\"", name);
-  order->field = path;
-  return true;
+  return field.len == 0 || read_sort_field(call, order);
 }
 
 static void put_page_headers(
