@@ -3,29 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum series_clock clock_of(int i) {
-  return (enum series_clock)i;
-}
-
 void merge_second(
     const struct plan *plan, uint32_t second, struct histogram clock[SERIES_CLOCKS], struct report_second *out) {
+  struct report_second_clock *const summaries[SERIES_CLOCKS] = {
+      [SERIES_ACK] = &out->ack, [SERIES_DELIVERY] = &out->delivery, [SERIES_LAG] = &out->schedule_lag};
   for (int i = 0; i < SERIES_CLOCKS; i++) {
     struct histogram *h = &clock[i];
     histogram_reset(h);
     for (uint32_t w = 0; w < plan->workers; w++)
-      series_take(plan->shared.series[w], second, clock_of(i), h);
+      series_take(plan->shared.series[w], second, (enum series_clock)i, h);
     if (h->count == 0) continue;
-    uint64_t count = h->count;
-    int64_t p50_ns = histogram_percentile(h, 50), p99_ns = histogram_percentile(h, 99);
-    if (i == SERIES_ACK) {
-      out->ack.count = count, out->ack.p50_ns = p50_ns, out->ack.p99_ns = p99_ns, out->ack.max_ns = h->max_ns;
-    } else if (i == SERIES_DELIVERY) {
-      out->delivery.count = count, out->delivery.p50_ns = p50_ns;
-      out->delivery.p99_ns = p99_ns, out->delivery.max_ns = h->max_ns;
-    } else {
-      out->schedule_lag.count = count, out->schedule_lag.p50_ns = p50_ns;
-      out->schedule_lag.p99_ns = p99_ns, out->schedule_lag.max_ns = h->max_ns;
-    }
+    *summaries[i] =
+        (struct report_second_clock){h->count, histogram_percentile(h, 50), histogram_percentile(h, 99), h->max_ns};
   }
 }
 

@@ -39,13 +39,16 @@ enum report_clock {
 };
 const char *report_clock_name(enum report_clock clock); /* "ack_service" ... */
 
-/* One second of the measure phase. Latencies in ns; count 0: nothing in that second. */
+/* Latencies of one second; count 0: nothing in that second. */
+struct report_second_clock {
+  uint64_t count;
+  int64_t p50_ns, p99_ns, max_ns;
+};
+
+/* One second of the measure phase. */
 struct report_second {
   uint64_t scheduled, attempted, acked, rejected, delivered, established, dropped;
-  struct {
-    uint64_t count;
-    int64_t p50_ns, p99_ns, max_ns;
-  } ack, delivery, schedule_lag;
+  struct report_second_clock ack, delivery, schedule_lag;
 };
 
 struct report_environment {

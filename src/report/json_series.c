@@ -14,14 +14,13 @@ const struct series_count series_counts[SERIES_COUNTS] = {
     COUNT(dropped, "connections_dropped"),
 };
 
+#define AT(clock, member) (offsetof(struct report_second, clock) + offsetof(struct report_second_clock, member))
+#define CLOCK(name)                                                                                                    \
+  { #name, AT(name, count), AT(name, p50_ns), AT(name, p99_ns), AT(name, max_ns) }
 const struct series_latency series_latencies[SERIES_LATENCIES] = {
-    {"ack", offsetof(struct report_second, ack.count), offsetof(struct report_second, ack.p50_ns),
-        offsetof(struct report_second, ack.p99_ns), offsetof(struct report_second, ack.max_ns)},
-    {"delivery", offsetof(struct report_second, delivery.count), offsetof(struct report_second, delivery.p50_ns),
-        offsetof(struct report_second, delivery.p99_ns), offsetof(struct report_second, delivery.max_ns)},
-    {"schedule_lag", offsetof(struct report_second, schedule_lag.count),
-        offsetof(struct report_second, schedule_lag.p50_ns), offsetof(struct report_second, schedule_lag.p99_ns),
-        offsetof(struct report_second, schedule_lag.max_ns)},
+    CLOCK(ack),
+    CLOCK(delivery),
+    CLOCK(schedule_lag),
 };
 
 uint64_t series_cell(const struct report_second *second, size_t offset) {
