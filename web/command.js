@@ -57,8 +57,9 @@ function load(kind, w) {
 
 function storm({ storm: s }) {
   if (!s) return [];
-  return [['storm-at', duration(s.at_s)], ['backoff', duration(s.backoff_first_s)],
-    ['backoff-max', duration(s.backoff_max_s)], ['backoff-jitter', Math.round(s.backoff_jitter * 100)]];
+  return [['storm-at', duration(s.at_s)], s.by === 'server' && ['storm-by', 'server'],
+    ['backoff', duration(s.backoff_first_s)], ['backoff-max', duration(s.backoff_max_s)],
+    ['backoff-jitter', Math.round(s.backoff_jitter * 100)]];
 }
 
 function target(document) {

@@ -460,6 +460,7 @@ static void write_storm(struct json_writer *w, const struct report *r) {
   }
   bool returned = storm->last_returned_ns > storm->first_lost_ns;
   json_open_object(w, "storm");
+  json_put_text(w, "by", l->storm_by_server ? "server" : "client");
   json_put_double(w, "at_s", seconds(l->storm_at_ns));
   json_put_double(w, "backoff_first_s", seconds(l->backoff_first_ns));
   json_put_double(w, "backoff_max_s", seconds(l->backoff_max_ns));
@@ -536,6 +537,7 @@ static void write_comparability(struct json_writer *w, const struct report *r) {
   json_put_text(w, "rate_limits", r->target.rate_limits);
   json_put_bool(w, "shares_host", r->target.shares_host);
   operations_write_key(w, r);
+  if (l->storm && l->storm_by_server) json_put_text(w, "storm_by", "server");
   json_close_object(w);
 }
 

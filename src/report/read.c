@@ -526,6 +526,14 @@ static void read_series(const struct json_node *root, struct report *out) {
   }
 }
 
+/* Older reports do not say it: there it is the clients. */
+static void read_storm_by(const struct json_node *storm, struct workload *out) {
+  static const char *const sides[] = {"client", "server"};
+  if (!json_object_get(storm->value, "by")) return;
+  struct json_node by = json_member(storm, "by");
+  out->storm_by_server = json_choice_of(&by, sides, sizeof sides / sizeof sides[0]) == 1;
+}
+
 static void read_storm(const struct json_node *root, struct report *out) {
   static const struct json_field fields[] = {
       {JSON_FIELD_AS("at_s", SECONDS, struct workload, storm_at_ns)},
@@ -543,6 +551,7 @@ static void read_storm(const struct json_node *root, struct report *out) {
   out->workload.storm = node.value != NULL;
   if (!node.value) return;
   READ(&node, fields, &out->workload);
+  read_storm_by(&node, &out->workload);
   READ(&node, storm_fields, &out->storm); /* as if the first had been lost at 0 */
   report_read_codes(&node, "failed", &out->storm.failed, out);
 }

@@ -94,7 +94,7 @@ const ended = show('storm by the server', await run('storm', [
   '--clients', '60', '--rate', '300', '--warmup', '500ms', '--duration', '3s', '--storm-at', '1s', '--storm-by', 'server',
 ]));
 assert.ok(onlyTheMachine(ended), JSON.stringify(ended.verdict));
-assert.deepEqual([ended.storm.lost, ended.storm.returned], [60, 60]);
+assert.deepEqual([ended.storm.by, ended.storm.lost, ended.storm.returned], ['server', 60, 60]);
 assert.equal(ended.connections.dropped, 0);
 assert.equal(ended.deliveries.lost, 0);
 assert.ok(ended.limitations.some((sentence) => sentence.includes('SIGUSR1')));

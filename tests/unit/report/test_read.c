@@ -105,6 +105,8 @@ static void every_shape_of_a_run_comes_back(void **state) {
       .lost = 9, .returned = 9, .attempts = 11, .first_lost_ns = 1234, .last_returned_ns = 1234567890123};
   codes_add(&r.storm.failed, 11014, 2);
   assert_round_trip(&r);
+  l->storm_by_server = true;
+  assert_round_trip(&r);
   l->load = LOAD_OPEN;
   l->arrivals = ARRIVALS_POISSON;
   l->steps = 2;
