@@ -18,57 +18,36 @@
 
 #include <cmocka.h>
 
-static char root[64];
-
-static void put(const char *name, const char *text) {
-  char path[256];
-  snprintf(path, sizeof path, "%s%s", root, name);
-  for (char *slash = strchr(path + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-    *slash = '\0';
-    mkdir(path, 0755);
-    *slash = '/';
-  }
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fputs(text, file);
-  fclose(file);
-}
+#include "support/scratch_folder.h"
 
 static int make_machine(void **state) {
   (void)state;
-  snprintf(root, sizeof root, "/tmp/muster-observe-XXXXXX");
-  if (!mkdtemp(root)) return -1;
-  put("/proc/7/stat", "7 (a ) b) S 1 7 7 0 -1 4194560 100 0 0 0 300 200 0 0 20 0 2 0 12345 1000000 500");
-  put("/proc/7/status", "Name:\ta\nVmRSS:\t    2048 kB\nRssAnon:\t 1024 kB\nThreads:\t2\n");
-  put("/proc/7/io", "rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 1\n");
-  put("/proc/7/task/7/status", "voluntary_ctxt_switches:\t10\nnonvoluntary_ctxt_switches:\t3\n");
-  put("/proc/7/task/8/status", "voluntary_ctxt_switches:\t30\nnonvoluntary_ctxt_switches:\t4\n");
-  put("/proc/7/net/dev", "Inter-|   Receive  |  Transmit\n face |bytes packets\n"
-                         "    lo: 100 1 0 0 0 0 0 0 100 1 0 0 0 0 0 0\n  eth0:50 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n");
-  put("/proc/9/stat", "9 (gone) Z 1 9 9 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 1 0 0");
-  put("/v2/cgroup.procs", "");
-  put("/v2/cpu.stat", "usage_usec 2500000\nuser_usec 1\nnr_periods 9\nnr_throttled 4\nthrottled_usec 500000\n");
-  put("/v2/memory.current", "1000\n");
-  put("/v2/memory.stat", "anon 600\nfile 300\nanon_thp 5\n");
-  put("/v2/io.stat", "254:0 rbytes=10 wbytes=20 rios=1\n254:16 rbytes=1 wbytes=2 rios=1\n");
-  put("/v1/cgroup.procs", "");
-  put("/v1/cpuacct.usage", "3500000000\n");
-  put("/empty/cgroup.procs", "");
+  if (scratch_make() != 0) return -1;
+  scratch_put("/proc/7/stat", "7 (a ) b) S 1 7 7 0 -1 4194560 100 0 0 0 300 200 0 0 20 0 2 0 12345 1000000 500");
+  scratch_put("/proc/7/status", "Name:\ta\nVmRSS:\t    2048 kB\nRssAnon:\t 1024 kB\nThreads:\t2\n");
+  scratch_put("/proc/7/io", "rchar: 1\nwchar: 2\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 1\n");
+  scratch_put("/proc/7/task/7/status", "voluntary_ctxt_switches:\t10\nnonvoluntary_ctxt_switches:\t3\n");
+  scratch_put("/proc/7/task/8/status", "voluntary_ctxt_switches:\t30\nnonvoluntary_ctxt_switches:\t4\n");
+  scratch_put("/proc/7/net/dev",
+      "Inter-|   Receive  |  Transmit\n face |bytes packets\n"
+      "    lo: 100 1 0 0 0 0 0 0 100 1 0 0 0 0 0 0\n  eth0:50 1 0 0 0 0 0 0 20 1 0 0 0 0 0 0\n");
+  scratch_put("/proc/9/stat", "9 (gone) Z 1 9 9 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 1 0 0");
+  scratch_put("/v2/cgroup.procs", "");
+  scratch_put("/v2/cpu.stat", "usage_usec 2500000\nuser_usec 1\nnr_periods 9\nnr_throttled 4\nthrottled_usec 500000\n");
+  scratch_put("/v2/memory.current", "1000\n");
+  scratch_put("/v2/memory.stat", "anon 600\nfile 300\nanon_thp 5\n");
+  scratch_put("/v2/io.stat", "254:0 rbytes=10 wbytes=20 rios=1\n254:16 rbytes=1 wbytes=2 rios=1\n");
+  scratch_put("/v1/cgroup.procs", "");
+  scratch_put("/v1/cpuacct.usage", "3500000000\n");
+  scratch_put("/empty/cgroup.procs", "");
   return 0;
-}
-
-static int remove_machine(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -r %s", root);
-  return system(command); // NOLINT(cert-env33-c): a folder that this test made
 }
 
 static void a_process_is_read(void **state) {
   (void)state;
   double value[PROCESS_COLUMNS];
   struct err err = {0};
-  int folder = observe_open_process(root, 7, &err);
+  int folder = observe_open_process(scratch_folder, 7, &err);
   assert_true(folder >= 0);
   assert_int_equal(observe_read_process(folder, 0, value, &err), STATUS_OK);
   assert_true(value[PROCESS_CPU] == 500.0 / (double)sysconf(_SC_CLK_TCK));
@@ -86,18 +65,18 @@ static void a_dead_process_is_not(void **state) {
   (void)state;
   double value[PROCESS_COLUMNS];
   struct err err = {0};
-  int folder = observe_open_process(root, 9, &err);
+  int folder = observe_open_process(scratch_folder, 9, &err);
   assert_int_equal(observe_read_process(folder, 0, value, &err), STATUS_IO);
   assert_string_equal(err.text, "the process has ended");
   close(folder);
-  assert_int_equal(observe_open_process(root, 8, &err), -1);
+  assert_int_equal(observe_open_process(scratch_folder, 8, &err), -1);
   assert_string_equal(err.text, "pid:8: there is no such process");
 }
 
 static void read_group(const char *name, double value[CGROUP_COLUMNS], enum status expected) {
   char path[128];
   struct err err = {0};
-  snprintf(path, sizeof path, "%s%s", root, name);
+  snprintf(path, sizeof path, "%s%s", scratch_folder, name);
   int folder = observe_open_cgroup(path, &err);
   assert_true(folder >= 0);
   assert_int_equal(observe_read_cgroup(folder, value, &err), expected);
@@ -160,7 +139,7 @@ static void the_check_says_what_is_missing(void **state) {
   struct observe_list list = {0};
   struct err err = {0};
   char text[128];
-  snprintf(text, sizeof text, "cgroup:%s/proc", root);
+  snprintf(text, sizeof text, "cgroup:%s/proc", scratch_folder);
   assert_int_equal(observe_parse(text, &list, NULL), STATUS_OK);
   assert_int_equal(observer_check(&list, &err), STATUS_USAGE);
   assert_non_null(strstr(err.text, "it is no cgroup"));
@@ -247,5 +226,5 @@ int main(void) {
       cmocka_unit_test(a_process_that_ends_is_a_gap),
       cmocka_unit_test(without_a_measure_phase_there_are_no_rows),
   };
-  return cmocka_run_group_tests(tests, make_machine, remove_machine);
+  return cmocka_run_group_tests(tests, make_machine, scratch_remove);
 }
