@@ -62,6 +62,14 @@ export function assertWhole({ report, text }, { acks = true, fanOut } = {}) {
 export const countOf = (list, code) => list.find((entry) => entry.code === code)?.count ?? 0;
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+// The second worker of a muster that runs does not run, and so does not read, for a while.
+export async function stopWorker(child, forMs) {
+  const worker = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").split(" ")[1]);
+  process.kill(worker, "SIGSTOP");
+  await sleep(forMs);
+  process.kill(worker, "SIGCONT");
+}
+
 const text = (string) => Buffer.concat([Buffer.from([string.length >> 8, string.length & 255]), Buffer.from(string)]);
 const packet = (first, ...parts) => {
   const body = Buffer.concat(parts);

@@ -3,11 +3,10 @@
 // overflows, a broker that is killed.
 //   mosquitto.mjs <muster> <scripts/servers/mosquitto>
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
-import { assertWhole, countOf, drive, faults, rawClient, sleep } from "./drive.mjs";
+import { assertWhole, countOf, drive, faults, rawClient, sleep, stopWorker } from "./drive.mjs";
 
 const [program, server] = process.argv.slice(2);
 assert.ok(server, "usage: mosquitto.mjs <muster> <scripts/servers/mosquitto>");
@@ -157,10 +156,7 @@ async function overflow() {
     const watcher = await rawClient(broker.plain, "watcher", "muster/#");
     for (const until = Date.now() + 10000; watcher.publishes.length === 0 && Date.now() < until; ) await sleep(20);
     watcher.close();
-    const worker = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").split(" ")[1]);
-    process.kill(worker, "SIGSTOP");
-    await sleep(1500);
-    process.kill(worker, "SIGCONT");
+    await stopWorker(child, 1500);
   };
   for (const [qos, options, during] of [
     [1, ["--rate", "3000", "--duration", "1s"], undefined],

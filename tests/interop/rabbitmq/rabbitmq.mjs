@@ -2,9 +2,8 @@
 // goes wrong: a wrong password, missing permissions, a consumer that does not read, a server that is killed.
 //   rabbitmq.mjs <muster> <scripts/servers/rabbitmq>
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { assertWhole, countOf, drive, faults, sleep } from "../mqtt/drive.mjs";
+import { assertWhole, countOf, drive, faults, sleep, stopWorker } from "../mqtt/drive.mjs";
 import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 
@@ -94,15 +93,8 @@ console.log("ok - users, a wrong password, missing permissions, unknown destinat
 
 // One of two workers does not read for longer than the broker waits for its heart-beats: the broker cuts it off.
 const running = ["--clients", "10", "--warmup", "0s", "--workers", "2", "--keep-alive", "500ms", ...at()];
-const stopOneWorker = async (child, forMs) => {
-  await sleep(1000);
-  const worker = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").split(" ")[1]);
-  process.kill(worker, "SIGSTOP");
-  await sleep(forMs);
-  process.kill(worker, "SIGCONT");
-};
 const slow = await drive(program, "group", [...running, "--rate", "20", "--duration", "5s"], {
-  during: (child) => stopOneWorker(child, 3500),
+  during: async (child) => (await sleep(1000), stopWorker(child, 3500)),
 });
 assert.equal(slow.code, 3, slow.text);
 assert.ok(slow.report.connections.dropped >= 5, slow.text);

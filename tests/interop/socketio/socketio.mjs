@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { assertWhole, countOf, drive, sleep } from "../mqtt/drive.mjs";
+import { assertWhole, countOf, drive, sleep, stopWorker } from "../mqtt/drive.mjs";
 import { startServer } from "../server.mjs";
 
 const [program, script] = process.argv.slice(2);
@@ -96,13 +96,7 @@ console.log("ok - TLS");
 const impatient = startServer(script, ["500", "500"], env);
 const load = ["--clients", "10", "--rate", "100", "--warmup", "0s", "--workers", "2", ...at("", impatient.plain)];
 const slow = await drive(program, "private", [...load, "--duration", "4s"], {
-  during: async (child) => {
-    await sleep(1000);
-    const worker = Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").split(" ")[1]);
-    process.kill(worker, "SIGSTOP");
-    await sleep(2500);
-    process.kill(worker, "SIGCONT");
-  },
+  during: async (child) => (await sleep(1000), stopWorker(child, 2500)),
 });
 assert.equal(slow.code, 3, slow.text);
 assert.ok(slow.report.connections.dropped >= 5, slow.text);
