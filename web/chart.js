@@ -70,7 +70,8 @@ function summaryOf({ title, series, x, y }) {
   return `Chart: ${title}, over ${x.label}. ${parts.join('; ')}. The table below the chart has all values.`;
 }
 
-function extent(values) {
+// The least and the greatest.
+export function extent(values) {
   let low = Infinity;
   let high = -Infinity;
   for (const value of values) {

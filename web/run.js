@@ -1,5 +1,5 @@
 // A run report: verdict first, then what was counted, how fast, how late, and on what.
-import { chart, chartGrid } from './chart.js';
+import { chart, chartGrid, extent } from './chart.js';
 import { commandNote, commandOf } from './command.js';
 import { append, el, facts, figure, fold, section, star, table } from './dom.js';
 import {
@@ -221,7 +221,7 @@ function timeAxis(r) {
   const step = series.interval_s;
   const starts = (r.observed ?? []).flatMap((source) => source.rows?.map(([t]) => t) ?? []);
   const end = Math.max(series.rows * step, r.phases.measure_s ?? 0);
-  const range = [starts.length ? Math.min(0, ...minMax(starts)) : 0, starts.length ? Math.max(end, ...minMax(starts)) : end];
+  const range = [starts.length ? Math.min(0, ...extent(starts)) : 0, starts.length ? Math.max(end, ...extent(starts)) : end];
   return {
     values: Array.from({ length: series.rows }, (_, i) => (i + 0.5) * step),
     label: 'second of the measure phase',
@@ -230,16 +230,6 @@ function timeAxis(r) {
     range: range[1] > range[0] ? range : [0, 1],
     measured: [0, end],
   };
-}
-
-function minMax(values) {
-  let low = Infinity;
-  let high = -Infinity;
-  for (const value of values) {
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  return [low, high];
 }
 
 const besideMeasure = (x) => [

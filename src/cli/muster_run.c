@@ -26,7 +26,7 @@ static int publish_report(const struct run_arguments *arguments, struct outputs 
     struct session_document document = {report->started_at, report->run_id, report->workload.name};
     session_path(path, place, &document);
     saved = report_save(path, "json", report, &err) == STATUS_OK;
-    struct index_entry entry = index_entry_of(report);
+    struct index_entry entry = session_index_entry(report);
     bool listed = saved && (!session_is_folder(place) || index_append(path, &entry, &err) == STATUS_OK);
     if (!listed) code = complain(&err);
   }

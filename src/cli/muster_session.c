@@ -98,7 +98,7 @@ enum status session_folder(char out[PATH_MAX], const char *place, struct err *er
   return err_set(err, STATUS_USAGE, "the path is too long: %.80s...", place);
 }
 
-struct index_entry index_entry_of(const struct report *report) {
+struct index_entry session_index_entry(const struct report *report) {
   return (struct index_entry){.document = "run",
       .id = report->run_id,
       .name = report->workload.name,

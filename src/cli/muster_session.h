@@ -1,5 +1,5 @@
-/* What `run`, `find` and `calibrate` share: the driver of the target, interrupts, where documents go, and one judged
- * run against the target or an embedded server. */
+/* What the commands that run or write something share: the driver of the target, interrupts, where documents go, and
+ * one judged run against the target or an embedded server. */
 #ifndef MUSTER_CLI_MUSTER_SESSION_H
 #define MUSTER_CLI_MUSTER_SESSION_H
 
@@ -58,13 +58,14 @@ enum status session_folder(char out[PATH_MAX], const char *place, struct err *er
 enum status session_check_files(const struct run_arguments *arguments, struct err *err);
 enum status session_check_new_file(const char *option, const char *path, struct err *err); /* path NULL: no file */
 
-/* The file name of a document: place itself, or <time>-<id>-<name>.json in it when it is a folder. */
 struct session_document {
   const char *started_at, *id, *name;
 };
-/* What the index of a results folder says of a run. */
-struct index_entry index_entry_of(const struct report *report);
-void session_now(char out[40]); /* RFC 3339, UTC */
+/* The file name of a document: place itself, or <time>-<id>-<name>.json in it when it is a folder. */
 void session_path(char out[PATH_MAX], const char *place, const struct session_document *document);
+void session_now(char out[40]); /* RFC 3339, UTC */
+
+/* What the index of a results folder says of a run. */
+struct index_entry session_index_entry(const struct report *report);
 
 #endif

@@ -160,7 +160,7 @@ static enum status keep(
   enum status status = report_save(path, "json", report, err);
   if (status == STATUS_OK) status = add_report(&trials->list, path, report, err);
   if (status != STATUS_OK) return status;
-  struct index_entry entry = index_entry_of(report);
+  struct index_entry entry = session_index_entry(report);
   entry.trials_id = trials->id;
   entry.trial = (uint32_t)trials->list.count;
   return index_append(path, &entry, err);

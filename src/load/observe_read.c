@@ -12,9 +12,8 @@
 #include <unistd.h>
 
 #define FILE_MAX 16384
-#define TASKS_MAX                                                                                                      \
-  128 /* a process with more threads does not tell its context switches: reading them all takes long                   \
-       */
+/* A process with more threads does not tell its context switches: reading them all takes long. */
+#define TASKS_MAX 128
 
 const struct observe_column observe_process_columns[PROCESS_COLUMNS] = {
     [PROCESS_CPU] = {"cpu_cores", true, false},
