@@ -17,7 +17,8 @@ const ask = (program, ...args) => execFileSync(program, args, { encoding: 'utf8'
 const version = ask(muster, 'version').match(/^muster (\S+)/)[1];
 const overview = ask(muster, 'help');
 const commands = [...overview.matchAll(/^ {2}([a-z]+) +(\S.*)$/gm)].map(([, name, help]) => ({ name, help }));
-const workloads = [...ask(muster, 'help', 'run').matchAll(/^ {2}([a-z]+) {2,}/gm)].map(([, name]) => name);
+const workloads = ['run', 'ricochet'].flatMap((command) =>
+  [...ask(muster, 'help', command).matchAll(/^ {2}([a-z][a-z-]*) {2,}/gm)].map(([, name]) => name));
 const presets = ask(muster, 'scenarios').split('\n').map((line) => line.match(/^ {0,2}([a-z][a-z0-9-]+) {2,}/)?.[1])
   .filter(Boolean);
 const drivers = [...ask(muster, 'drivers').matchAll(/^([a-z][a-z-]+) {2,}\S/gm)].map(([, name]) => name)

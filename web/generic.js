@@ -48,9 +48,9 @@ export function generic(value, name, path, depth = 0) {
   return depth > 1 ? fold(label(name), body) : el('div', {}, el(depth === 0 ? 'h3' : 'h4', {}, label(name)), body());
 }
 
-// What a document holds beside the keys that its view shows.
+// What a document holds beside the keys that its view shows; null is nothing.
 export function genericSection(document, known) {
-  const rest = Object.entries(document).filter(([key]) => !known.includes(key));
+  const rest = Object.entries(document).filter(([key, value]) => !known.includes(key) && value !== null);
   if (rest.length === 0) return null;
   return section('further', 'Further', rest.map(([key, value]) => generic(value, key, key)));
 }
