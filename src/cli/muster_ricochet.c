@@ -155,7 +155,8 @@ static enum status check_scenario(const char *name, struct err *err) {
     if (strcmp(scenarios[i], name) == 0) return STATUS_OK;
   }
   const char *near = nearest_word(name, scenarios, SCENARIOS);
-  return err_set(err, STATUS_USAGE, "-protocol %.40s: no such scenario; did you mean %s?", name, near ? near : "msa");
+  if (near) return err_set(err, STATUS_USAGE, "-protocol %.40s: no such scenario: did you mean %s?", name, near);
+  return err_set(err, STATUS_USAGE, "-protocol %.40s: no such scenario: `muster help ricochet` lists them", name);
 }
 
 static enum status translate(struct words *w, struct err *err) {

@@ -79,6 +79,23 @@ for (const [name, operations] of Object.entries(scenarios)) {
 }
 console.log('all scenarios: every operation succeeded');
 
+// What cannot be asked is said in one line.
+for (const [args, why] of [
+  [['-protocol', 'sync-code'], /no such scenario: did you mean sync-cold/],
+  [['-protocol', 'x'], /no such scenario: `muster help ricochet`/],
+  [['-c', '0'], /-c 0: give a whole number from 1 on/],
+  [['-n'], /-n needs a value/],
+  [['-batch-size', '101', '-protocol', 'sda-batch'], /--batch-size 101/],
+  [['/ip4/127.0.0.1/udp/1/udx'], /peer id is missing/],
+  [['/ip4/127.0.0.1/udp/1/udx', 'x'], /no peer id/],
+  [['/nowhere', server.peer], /nowhere/],
+]) {
+  const result = await muster(['ricochet', ...args]);
+  assert.equal(result.code, 2, `${args}: ${result.err}`);
+  assert.match(result.err, why);
+  assert.match(result.err, /^muster: [^\n]+\n$/);
+}
+
 // Over TCP, with ADDR as the server prints it; messages to oneself are notified.
 {
   const result = await bench(server, ['-protocol', 'mail-cycle', '-n=20', '-c=2', '-v'], { place: server.tcp });

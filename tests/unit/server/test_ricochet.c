@@ -380,14 +380,13 @@ static void test_order_of_checks(void **state) {
   assert_int_equal(acks.answer.status, 507);
 }
 
-#define GREEDY "{\"peerId\":\"" ANN "\",\"maxMessages\":-1,\"fromSequence\":-9223372036854775808}"
-
 static void test_hostile_requests(void **state) {
   struct house *house = *state;
+  static const char greedy[] = "{\"peerId\":\"" ANN "\",\"maxMessages\":-1,\"fromSequence\":-9223372036854775808}";
+  static const char strange[] = DOC("LIST", ",\"listLimit\":1e9,\"filter\":[]");
   static const char *const requests[] = {"[]", "7", "\"x\"", "{}", "{\"operation\":7}", "{\"operation\":\"PUT\"}",
       "{\"operationType\":null}", "{\"messages\":{}}", "{\"messages\":[null]}",
-      "{\"operation\":\"QUERY\",\"ownerPeerId\":[]}", GREEDY, "{\"messageIds\":[1,{}]}", "\x01\xff",
-      DOC("LIST", ",\"listLimit\":1e9,\"filter\":[]")};
+      "{\"operation\":\"QUERY\",\"ownerPeerId\":[]}", greedy, "{\"messageIds\":[1,{}]}", "\x01\xff", strange};
   for (int protocol = 0; protocol < RICOCHET_NOTIFY; protocol++) {
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
       ask(house, (enum ricochet_protocol)protocol, "%s", requests[i]);
