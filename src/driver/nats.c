@@ -10,7 +10,8 @@
  *
  * With groups and rooms the connection asks for echo:false, so that a publisher does not hear itself. With JetStream
  * the stream takes in all subjects of the run, its answers come to an inbox that ends in the publish's token, and the
- * recipients stay plain subscribers: the ACK is durable, the delivery is not. */
+ * recipients stay plain subscribers: the ACK is durable, the delivery is not. Only a queue has a durable consumer, made
+ * by prepare: it pushes to the queue group of the queue's consumers, who acknowledge each message. */
 #include "driver/dialogue.h"
 #include "driver/fail.h"
 #include "driver/name.h"
@@ -38,8 +39,11 @@
 #define CONNECT_MAX 2048
 #define TEXT_MIN_LIMIT 65536 /* of the API's answers */
 #define TOKEN_KEEP_ALIVE UINT32_MAX
+#define BODY_MAX 640 /* of a request to the API */
 #define RELEASE_NS (2 * NS_PER_SEC)
 #define QUEUE_GROUP "consumers"
+#define ACK_WAIT_S 5 /* until JetStream sends again what was not acknowledged */
+#define ACK_TEXT "+ACK"
 #define CODE_NO_RESPONDERS 503
 #define CODE_BAD_PUBACK 500
 
@@ -106,6 +110,16 @@ static struct view queue_subject(const struct nats_plan *plan, uint32_t queue, c
   return view_of(out, write_subject(out, plan->prefix, ".queue.", queue));
 }
 
+static bool has_consumers(const struct driver_run *run) {
+  return is_jetstream(run) && run->settings.queues > 0;
+}
+
+/* Where the durable consumer of a queue pushes to; outside the subjects that the stream takes in. */
+static struct view push_subject(const struct nats_plan *plan, uint32_t queue, char out[SUBJECT_MAX]) {
+  size_t at = name_text(out, name_text(out, 0, view_str("_INBOX.")), view_str(plan->prefix));
+  return view_of(out, name_number(out, name_text(out, at, view_str(".queue.")), queue));
+}
+
 static struct view whole_subject(const struct nats_plan *plan, const char *kind, char out[SUBJECT_MAX]) {
   return view_of(out, (size_t)snprintf(out, SUBJECT_MAX, "%s%s", plan->prefix, kind));
 }
@@ -133,7 +147,10 @@ static void say_what_acks_mean(struct driver_run *run, enum ack ack) {
   if (ack == ACK_JETSTREAM) run->title = "NATS, published into a JetStream stream";
   if (ack != ACK_JETSTREAM) run->title = "NATS core";
   if (run->settings.queues > 0) {
-    run->delivery = "queue group: to one of those who are connected, at most once; slow consumers are cut off";
+    run->delivery = ack == ACK_JETSTREAM
+                        ? "durable JetStream consumer that pushes to a queue group: to one of it, at least once; again "
+                          "after 5 s without an ACK"
+                        : "queue group: to one of those who are connected, at most once; slow consumers are cut off";
   }
 }
 
@@ -268,8 +285,8 @@ static void on_setup_answer(struct dialogue *dialogue, const struct nats_message
   if (nats_status(message->headers) == CODE_NO_RESPONDERS) {
     dialogue_fail(dialogue, STATUS_USAGE, "%s: this account has no JetStream", dialogue->run->settings.target);
   } else if (!root || error) {
-    dialogue_fail(dialogue, STATUS_USAGE, "%s refuses to make the stream: %.200s", dialogue->run->settings.target,
-        description ? description : "it does not say why");
+    dialogue_fail(dialogue, STATUS_USAGE, "%s refuses to make stream or consumer: %.200s",
+        dialogue->run->settings.target, description ? description : "it does not say why");
   } else {
     dialogue_done(dialogue);
   }
@@ -313,7 +330,7 @@ static size_t setup_received(struct dialogue *dialogue, uint8_t *data, size_t le
 static enum status ask_api(struct dialogue *dialogue, const char *subject, const char *body, struct err *err) {
   struct nats_plan *plan = dialogue->run->population;
   char inbox[SUBJECT_MAX];
-  uint8_t command[512 + SUBJECT_MAX * 2];
+  uint8_t command[BODY_MAX + SUBJECT_MAX * 4 + 128];
   snprintf(inbox, sizeof inbox, "_INBOX.%s.setup", plan->prefix);
   struct nats_publish publish = {.subject = view_str(subject), .reply = view_str(inbox), .payload_len = strlen(body)};
   uint8_t *at = nats_write_subscribe(command, view_str(inbox), (struct view){0}, SID_INBOX);
@@ -329,13 +346,35 @@ static enum status ask_api(struct dialogue *dialogue, const char *subject, const
 
 static enum status create_stream(struct dialogue *dialogue, struct err *err) {
   struct nats_plan *plan = dialogue->run->population;
-  char subject[SUBJECT_MAX], body[256];
+  char subject[SUBJECT_MAX], body[BODY_MAX];
   snprintf(subject, sizeof subject, "$JS.API.STREAM.CREATE.%s", plan->stream);
   snprintf(body, sizeof body,
       "{\"name\":\"%s\",\"subjects\":[\"%s.>\"],\"retention\":\"limits\",\"storage\":\"%s\",\"num_replicas\":1}",
       plan->stream, plan->prefix, plan->in_memory ? "memory" : "file");
   enum status status = ask_api(dialogue, subject, body, err);
   plan->stream_exists = status == STATUS_OK;
+  return status;
+}
+
+static enum status create_consumer(struct dialogue *dialogue, uint32_t queue, struct err *err) {
+  const struct nats_plan *plan = dialogue->run->population;
+  char subject[SUBJECT_MAX + 16], body[BODY_MAX], to[SUBJECT_MAX], from[SUBJECT_MAX];
+  struct view pushed = push_subject(plan, queue, to), taken = queue_subject(plan, queue, from);
+  snprintf(subject, sizeof subject, "$JS.API.CONSUMER.DURABLE.CREATE.%s.queue-%" PRIu32, plan->stream, queue);
+  snprintf(body, sizeof body,
+      "{\"stream_name\":\"%s\",\"config\":{\"durable_name\":\"queue-%" PRIu32
+      "\",\"deliver_subject\":\"%.*s\",\"deliver_group\":\"" QUEUE_GROUP
+      "\",\"filter_subject\":\"%.*s\",\"deliver_policy\":\"all\",\"ack_policy\":\"explicit\",\"ack_wait\":%" PRIu64
+      ",\"replay_policy\":\"instant\"}}",
+      plan->stream, queue, (int)pushed.len, (const char *)pushed.data, (int)taken.len, (const char *)taken.data,
+      (uint64_t)(ACK_WAIT_S * NS_PER_SEC));
+  return ask_api(dialogue, subject, body, err);
+}
+
+static enum status create_consumers(struct dialogue *dialogue, struct err *err) {
+  enum status status = STATUS_OK;
+  for (uint32_t queue = 0; queue < dialogue->run->settings.queues && status == STATUS_OK; queue++)
+    status = create_consumer(dialogue, queue, err);
   return status;
 }
 
@@ -355,18 +394,12 @@ static enum status talk_to_server(struct driver_run *run, struct err *err) {
   enum status status = open_dialogue(&dialogue, run, run->settings.deadline_ns, err);
   if (status != STATUS_OK) return status;
   if (is_jetstream(run)) status = create_stream(&dialogue, err);
+  if (status == STATUS_OK && is_jetstream(run)) status = create_consumers(&dialogue, err);
   dialogue_close(&dialogue);
   return status;
 }
 
-static enum status nats_prepare(struct driver_run *run, struct err *err) {
-  enum status status = nats_make_plan(run, err);
-  if (status == STATUS_OK) status = talk_to_server(run, err);
-  if (status != STATUS_OK) target_release(run);
-  return status;
-}
-
-/* Takes the stream away again; a server that is gone keeps it. */
+/* Takes the stream away again, and its consumers with it; a server that is gone keeps them. */
 static void delete_stream(struct driver_run *run) {
   struct nats_plan *plan = run->population;
   struct dialogue dialogue;
@@ -382,6 +415,13 @@ static void nats_release(struct driver_run *run) {
   struct nats_plan *plan = run->population;
   if (plan && plan->stream_exists) delete_stream(run);
   target_release(run);
+}
+
+static enum status nats_prepare(struct driver_run *run, struct err *err) {
+  enum status status = nats_make_plan(run, err);
+  if (status == STATUS_OK) status = talk_to_server(run, err);
+  if (status != STATUS_OK) nats_release(run);
+  return status;
 }
 
 /* --- writing --- */
@@ -422,13 +462,18 @@ static bool subscribe_to_messages(struct client *client) {
     return write_subscribe(client, subscription_of(client, subject), (struct view){0}, SID_MESSAGES);
   }
   if (!driver_queue_of(settings, client->index, &queue)) return true;
-  return write_subscribe(client, queue_subject(plan_of(client), queue, subject), view_str(QUEUE_GROUP), SID_MESSAGES);
+  const struct nats_plan *plan = plan_of(client);
+  struct view heard =
+      has_consumers(client->run) ? push_subject(plan, queue, subject) : queue_subject(plan, queue, subject);
+  return write_subscribe(client, heard, view_str(QUEUE_GROUP), SID_MESSAGES);
 }
 
 static bool write_subscriptions(struct client *client) {
   char subject[SUBJECT_MAX];
+  uint32_t queue;
   if (!subscribe_to_messages(client)) return false;
-  if (!is_jetstream(client->run)) return true;
+  bool publishes = !driver_queue_of(&client->run->settings, client->index, &queue);
+  if (!is_jetstream(client->run) || !publishes) return true;
   return write_subscribe(client, inbox_subject(client, ".*", subject), (struct view){0}, SID_INBOX);
 }
 
@@ -554,11 +599,25 @@ static bool on_puback(struct client *client, const struct nats_message *message)
   return true;
 }
 
+static bool write_ack(struct client *client, struct view reply) {
+  struct nats_publish ack = {.subject = reply, .payload_len = sizeof ACK_TEXT - 1};
+  uint8_t *out = stream_reserve(&client->stream, nats_publish_size(&ack));
+  if (!out) return false;
+  uint8_t *at = nats_write_publish(out, &ack);
+  memcpy(at, ACK_TEXT, ack.payload_len);
+  at = nats_end(at + ack.payload_len);
+  stream_commit(&client->stream, (size_t)(at - out));
+  client->run->bytes_sent += (uint64_t)(at - out);
+  return true;
+}
+
 static bool on_msg(struct client *client, const struct nats_message *message) {
+  bool asks = has_consumers(client->run);
   if (state_of(client)->step < STEP_LOGIN) return fail(client, CAUSE_PROTOCOL);
   if (message->sid == SID_INBOX) return on_puback(client, message);
+  if (asks && message->reply.len == 0) return fail(client, CAUSE_PROTOCOL);
   client->hooks->delivered(client, message->payload, false);
-  return true;
+  return !asks || check_written(client, write_ack(client, message->reply));
 }
 
 static bool on_message(struct client *client, const struct nats_message *message, bool is_last) {

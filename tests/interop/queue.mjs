@@ -43,8 +43,9 @@ export async function checkQueues(program, port, at, consumes, { acks = true } =
 }
 
 // One consumer's words do not reach the server any more, its ACKs among them, and then it is gone. Messages that it had
-// and did not acknowledge come to another consumer: they are duplicates where it had got them, and none is lost.
-export async function checkLostConsumer(program, port, at, consumes, { redelivers, grace = "3s" }) {
+// and did not acknowledge come to another consumer: they are duplicates where it had got them, and none is lost. A run
+// ends when all has arrived, so the duration must be longer than the server waits before it sends again.
+export async function checkLostConsumer(program, port, at, consumes, { redelivers, duration = "2s" }) {
   const between = await tap(port);
   const during = async () => {
     let victim;
@@ -56,7 +57,7 @@ export async function checkLostConsumer(program, port, at, consumes, { redeliver
     await sleep(600);
     victim.cut();
   };
-  const load = ["--rate", "200", "--warmup", "0s", "--duration", "2s", "--delivery-grace", grace];
+  const load = ["--rate", "200", "--warmup", "0s", "--duration", duration, "--delivery-grace", "9s"];
   const { code, report, text } = await drive(program, "queue", [...population, ...at(between.port), ...load], { during });
   between.close();
   assert.equal(code, 3, text);

@@ -60,6 +60,15 @@ for (const ack of ["none", "flush"]) {
 const core = await checkLostConsumer(program, server.plain, (port) => at("ack=flush", port), shares, { redelivers: false });
 console.log(`ok - queues; of a consumer that is cut off ${core.lost} messages are lost`);
 
+const pushed = /SUB _INBOX\.muster\.[0-9a-f]{16}\.queue\.\d+ consumers \d+\r\n/;
+const jetstream = (port) => at("ack=jetstream", port);
+const durable = await checkQueues(program, server.plain, jetstream, pushed);
+assert.match(durable.report.target.delivery_semantics, /^durable JetStream consumer/);
+// What a consumer had and did not acknowledge comes to another, 5 s later.
+const again = await checkLostConsumer(program, server.plain, jetstream, pushed, { redelivers: true, duration: "7s" });
+assert.deepEqual(streamsLeft(), [], "streams and consumers are taken away again");
+console.log(`ok - queues with JetStream; of a consumer that is cut off ${again.duplicate} messages come again`);
+
 const tls = await drive(program, "private", [
   "--clients", "8", ...at("ack=flush", server.tls, "nats+tls"), "--ca-file", join(server.folder, "ca.pem"), ...SHORT,
 ]);

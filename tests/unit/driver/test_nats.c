@@ -1,4 +1,5 @@
-/* The NATS driver against a scripted server: queues, whose consumers subscribe in a queue group. */
+/* The NATS driver against a scripted server: queues, whose consumers subscribe in a queue group, of core NATS and of a
+ * JetStream consumer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +15,8 @@
 #define PING "PING\r\n"
 
 /* Logs in; what the client says behind its CONNECT must be the text. */
-static struct rig *logged_in(const struct driver_settings *settings, const char *text) {
-  struct rig *r = rig_start(&driver_nats, nats_make_plan, "nats://127.0.0.1", settings);
+static struct rig *logged_in(const char *url, const struct driver_settings *settings, const char *text) {
+  struct rig *r = rig_start(&driver_nats, nats_make_plan, url, settings);
   rig_write(r, TEXT(INFO));
   rig_read(r);
   const uint8_t *end = memchr(r->in, '\n', r->in_len);
@@ -28,18 +29,23 @@ static struct rig *logged_in(const struct driver_settings *settings, const char 
   return r;
 }
 
+static void write_message(struct rig *r, const char *line) {
+  uint8_t content[RIG_SIZE];
+  struct payload payload = rig_payload(5);
+  payload_write(PAYLOAD_BINARY, content, &payload);
+  rig_write(r, line, strlen(line));
+  rig_write(r, content, sizeof content);
+  rig_write(r, TEXT("\r\n"));
+}
+
 /* Client 7 is the fourth consumer, of the second of two queues. */
 static void test_consumer_of_a_queue(void **state) {
   (void)state;
   const struct driver_settings settings = {.queues = 2, .pure_senders = 4};
-  struct rig *r = logged_in(&settings, "SUB muster.1234567890abcdef.queue.1 consumers 1\r\n" PING);
+  struct rig *r = logged_in("nats://127.0.0.1", &settings, "SUB muster.1234567890abcdef.queue.1 consumers 1\r\n" PING);
   assert_non_null(strstr(r->run.delivery, "queue group"));
-  uint8_t content[RIG_SIZE];
-  struct payload payload = rig_payload(5);
-  payload_write(PAYLOAD_BINARY, content, &payload);
-  rig_write(r, TEXT("MSG muster.1234567890abcdef.queue.1 1 64\r\n"));
-  rig_write(r, content, sizeof content);
-  rig_write(r, TEXT("\r\n"));
+  write_message(r, "MSG muster.1234567890abcdef.queue.1 1 64\r\n");
+  rig_is_silent(r);
   assert_int_equal(r->delivered, 1);
   assert_int_equal(r->payload_result, PAYLOAD_OK);
   assert_int_equal(r->payload.sequence, 5);
@@ -49,7 +55,7 @@ static void test_consumer_of_a_queue(void **state) {
 static void test_sender_to_queues(void **state) {
   (void)state;
   const struct driver_settings settings = {.queues = 2, .pure_senders = 8};
-  struct rig *r = logged_in(&settings, PING);
+  struct rig *r = logged_in("nats://127.0.0.1", &settings, PING);
   assert_int_equal(rig_publish(r, PUBLISH_TO_QUEUE, 1, 0), PUBLISH_WRITTEN);
   rig_read(r);
   const char want[] = "PUB muster.1234567890abcdef.queue.1 64\r\n";
@@ -58,10 +64,26 @@ static void test_sender_to_queues(void **state) {
   rig_stop(r);
 }
 
+static void test_jetstream_consumer(void **state) {
+  (void)state;
+  const struct driver_settings settings = {.queues = 2, .pure_senders = 4};
+  const char url[] = "nats://127.0.0.1/?ack=jetstream";
+  const char subscribe[] = "SUB _INBOX.muster.1234567890abcdef.queue.1 consumers 1\r\n" PING;
+  struct rig *r = logged_in(url, &settings, subscribe);
+  assert_non_null(strstr(r->run.delivery, "durable JetStream consumer"));
+  write_message(r, "MSG muster.1234567890abcdef.queue.1 1 $JS.ACK.s.queue-1.1.22.5.17.0 64\r\n");
+  assert_int_equal(r->delivered, 1);
+  rig_takes(r, TEXT("PUB $JS.ACK.s.queue-1.1.22.5.17.0 4\r\n+ACK\r\n"));
+  write_message(r, "MSG muster.1234567890abcdef.queue.1 1 64\r\n");
+  assert_int_equal(r->failed_code, CAUSE_PROTOCOL); /* nowhere to acknowledge it */
+  rig_stop(r);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_consumer_of_a_queue),
       cmocka_unit_test(test_sender_to_queues),
+      cmocka_unit_test(test_jetstream_consumer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
