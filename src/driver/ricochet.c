@@ -13,8 +13,8 @@
 #define TICK_NS (5 * NS_PER_SEC)
 #define REQUEST_LIMIT_NS (60 * NS_PER_SEC) /* then the stream is given up; the load room's time-out comes before */
 #define RETRIES_MAX 16
-#define RETRY_JITTER 0.25 /* of the hint, on top of it, so that not all come back at once */
-#define OUTSTANDING_MAX 200
+#define RETRY_JITTER 0.25  /* of the hint, on top of it, so that not all come back at once */
+#define OUTSTANDING_MAX 64 /* streams that every server of the kind lets one client have */
 #define BATCH_BYTES_MAX (6u * 1024 * 1024)
 #define DEFAULT_PORT 55223
 

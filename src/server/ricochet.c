@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define TURN_NS (100 * NS_PER_MS)
+#define STREAMS_MAX 1024           /* of one connection: an answered one counts until its end has left */
 #define STALL_NS (30 * NS_PER_SEC) /* a request or response that does not move */
 #define SWEEP_NS NS_PER_SEC
 #define NOTIFICATIONS_MAX 4                   /* under way at once; more are dropped */
@@ -392,6 +393,7 @@ static enum status open_house(struct ricochet_house *house, struct server_config
       .user = house,
       .identify = true,
       .connections_max = config->max_connections,
+      .streams_max = STREAMS_MAX,
   };
   status = libp2p_create(&house->node, house->loop, &node, err);
   if (status == STATUS_OK) status = listen_on(house, config, MULTIADDR_UDX, &config->ricochet_udx, err);
