@@ -47,6 +47,26 @@ static enum status check_lengths(const struct find_settings *settings, struct er
       rate_of(settings, settings->search.from), (double)length_ns / 1e9);
 }
 
+static bool one_a_publish(enum report_clock clock) {
+  return clock == CLOCK_ACK || clock == CLOCK_ACK_SERVICE || clock == CLOCK_FANOUT_FIRST ||
+         clock == CLOCK_FANOUT_COMPLETE || clock == CLOCK_BROADCAST_RESULT || clock == CLOCK_SCHEDULE_LAG;
+}
+
+/* Where a number of publishes ends each step, no length can make up for too few of them. */
+static enum status check_count(const struct find_settings *settings, struct err *err) {
+  uint64_t limit = workload_limit(settings->workload);
+  for (uint32_t i = 0; limit > 0 && settings->objectives && i < settings->objectives->count; i++) {
+    const struct slo *slo = &settings->objectives->slo[i];
+    double needed = slo->kind == SLO_CLOCK && one_a_publish(slo->clock) ? slo_samples_needed(slo) : 0;
+    if (needed <= (double)limit) continue;
+    return err_set(err, STATUS_USAGE,
+        "%.80s needs %.0f values, but each step ends after %" PRIu64 " publishes: raise --count (--sample-size) or ask "
+        "for a lower percentile",
+        slo->text, needed, limit);
+  }
+  return STATUS_OK;
+}
+
 /* --- judging --- */
 
 static const char *blamed(const struct report *report, enum blame blame) {
@@ -255,6 +275,7 @@ enum status find_run(struct find *find, const struct find_settings *settings, st
   }
   enum status status = search_start(&find->search, &settings->search, err);
   if (status == STATUS_OK) status = check_lengths(settings, err);
+  if (status == STATUS_OK) status = check_count(settings, err);
   struct search_step step;
   while (status == STATUS_OK && !find->interrupted && search_next(&find->search, &step))
     status = take_step(find, &step, err);

@@ -238,6 +238,23 @@ static void lengthens_steps_for_their_percentiles(void **state) {
   free(find);
 }
 
+static void refuses_counts_that_no_percentile_can_come_of(void **state) {
+  (void)state;
+  struct made_up server = {.capacity = 1e9};
+  struct workload workload = workload_of_sample();
+  workload.publishes = 100;
+  struct find_settings settings = settings_of(&workload, &server);
+  struct slo_list objectives = {0};
+  assert_int_equal(slo_parse("ack.p95<1s", &objectives, NULL), STATUS_OK);
+  settings.objectives = &objectives;
+  struct find *find = calloc(1, sizeof *find);
+  struct err err = {0};
+  assert_int_equal(find_run(find, &settings, &err), STATUS_USAGE);
+  assert_non_null(strstr(err.text, "ack.p95<1s needs 200 values, but each step ends after 100 publishes"));
+  assert_int_equal(server.runs, 0);
+  free(find);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(judges_server_and_generator_apart),
@@ -247,6 +264,7 @@ int main(void) {
       cmocka_unit_test(an_interrupt_ends_it_without_an_answer),
       cmocka_unit_test(keeps_what_is_in_flight_when_clients_grow),
       cmocka_unit_test(lengthens_steps_for_their_percentiles),
+      cmocka_unit_test(refuses_counts_that_no_percentile_can_come_of),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
