@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,67 +22,6 @@ struct options {
   char host[256]; /* the first of --host */
   bool allow_non_loopback, help, version;
   char ricochet_host[256];
-};
-
-enum option_id {
-  OPT_HOST = 256,
-  OPT_API_PORT,
-  OPT_NAVIGATOR_PORT,
-  OPT_WS_PORT,
-  OPT_ADMIN_PORT,
-  OPT_DATA,
-  OPT_ACK,
-  OPT_GATEWAYS,
-  OPT_MAX_CONNECTIONS,
-  OPT_NO_RATE_LIMITS,
-  OPT_RATE_LIMIT,
-  OPT_RATE_BURST,
-  OPT_PUSH_WINDOW,
-  OPT_SESSION_OUT_BYTES,
-  OPT_MESSAGE_MAX_BYTES,
-  OPT_SLOW_READER,
-  OPT_PING_INTERVAL,
-  OPT_CHATROOM_HISTORY,
-  OPT_APP_KEY,
-  OPT_TLS_CERT,
-  OPT_TLS_KEY,
-  OPT_SHOOTOUT,
-  OPT_RICOCHET,
-  OPT_RICOCHET_RATE,
-  OPT_RICOCHET_MESSAGES,
-  OPT_ALLOW_NON_LOOPBACK,
-};
-
-static const struct option long_options[] = {
-    {"host", required_argument, NULL, OPT_HOST},
-    {"api-port", required_argument, NULL, OPT_API_PORT},
-    {"navigator-port", required_argument, NULL, OPT_NAVIGATOR_PORT},
-    {"ws-port", required_argument, NULL, OPT_WS_PORT},
-    {"admin-port", required_argument, NULL, OPT_ADMIN_PORT},
-    {"data", required_argument, NULL, OPT_DATA},
-    {"ack", required_argument, NULL, OPT_ACK},
-    {"gateways", required_argument, NULL, OPT_GATEWAYS},
-    {"max-connections", required_argument, NULL, OPT_MAX_CONNECTIONS},
-    {"no-rate-limits", no_argument, NULL, OPT_NO_RATE_LIMITS},
-    {"rate-limit", required_argument, NULL, OPT_RATE_LIMIT},
-    {"rate-burst", required_argument, NULL, OPT_RATE_BURST},
-    {"push-window", required_argument, NULL, OPT_PUSH_WINDOW},
-    {"session-out-bytes", required_argument, NULL, OPT_SESSION_OUT_BYTES},
-    {"message-max-bytes", required_argument, NULL, OPT_MESSAGE_MAX_BYTES},
-    {"slow-reader", required_argument, NULL, OPT_SLOW_READER},
-    {"ping-interval", required_argument, NULL, OPT_PING_INTERVAL},
-    {"chatroom-history", required_argument, NULL, OPT_CHATROOM_HISTORY},
-    {"app-key", required_argument, NULL, OPT_APP_KEY},
-    {"tls-cert", required_argument, NULL, OPT_TLS_CERT},
-    {"tls-key", required_argument, NULL, OPT_TLS_KEY},
-    {"shootout", required_argument, NULL, OPT_SHOOTOUT},
-    {"ricochet", optional_argument, NULL, OPT_RICOCHET},
-    {"ricochet-rate-limit", required_argument, NULL, OPT_RICOCHET_RATE},
-    {"ricochet-mailbox-messages", required_argument, NULL, OPT_RICOCHET_MESSAGES},
-    {"allow-non-loopback", no_argument, NULL, OPT_ALLOW_NON_LOOPBACK},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
 };
 
 static void print_help(void) {
@@ -153,20 +93,8 @@ static bool read_port(const char *name, const char *text, uint16_t *out) {
   return true;
 }
 
-static bool read_ack(const char *text, enum ack_policy *out) {
-  if (strcmp(text, "durable") == 0) {
-    *out = ACK_DURABLE;
-  } else if (strcmp(text, "received") == 0) {
-    *out = ACK_RECEIVED;
-  } else {
-    fprintf(stderr, "musterd: --ack: \"%s\" is neither durable nor received\n", text);
-    return false;
-  }
-  return true;
-}
-
 /* "PORT", "HOST:PORT", or nothing. */
-static bool read_ricochet(struct options *options, const char *text) {
+static bool take_ricochet(struct options *options, const char *text) {
   struct server_config *config = &options->config;
   struct url url;
   uint16_t port = 55223;
@@ -199,86 +127,128 @@ static bool take_hosts(struct options *options, const char *text) {
   return true;
 }
 
-static bool take_option(struct options *options, int id, const char *name, const char *text) {
-  struct server_config *config = &options->config;
-  switch (id) {
-  case OPT_HOST:
-    return take_hosts(options, text);
-  case OPT_API_PORT:
-    return read_port(name, text, &config->api_port);
-  case OPT_NAVIGATOR_PORT:
-    return read_port(name, text, &config->navigator_port);
-  case OPT_WS_PORT:
-    return read_port(name, text, &config->ws_port);
-  case OPT_ADMIN_PORT:
-    return read_port(name, text, &config->admin_port);
-  case OPT_DATA:
-    config->data_dir = text;
-    return true;
-  case OPT_ACK:
-    return read_ack(text, &config->ack);
-  case OPT_GATEWAYS:
-    return read_number(name, text, 1, 1024, &config->gateways);
-  case OPT_MAX_CONNECTIONS:
-    return read_number(name, text, 1, 16000000, &config->max_connections);
-  case OPT_NO_RATE_LIMITS:
-    config->rate_limits = false;
-    return true;
-  case OPT_RATE_LIMIT:
-    return read_number(name, text, 1, 1000000, &config->rate_limit_per_sec);
-  case OPT_RATE_BURST:
-    return read_number(name, text, 1, 1000000, &config->rate_limit_burst);
-  case OPT_PUSH_WINDOW:
-    return read_number(name, text, 1, 16384, &config->push_window);
-  case OPT_SESSION_OUT_BYTES:
-    return read_number(name, text, 1024, 1u << 30, &config->session_out_bytes);
-  case OPT_MESSAGE_MAX_BYTES:
-    return read_number(name, text, 1024, SERVER_MESSAGE_MAX, &config->message_max_bytes);
-  case OPT_SLOW_READER:
-    return read_number(name, text, 1, 3600000, &config->slow_reader_ms);
-  case OPT_PING_INTERVAL:
-    return read_number(name, text, 1, 3600000, &config->ping_interval_ms);
-  case OPT_CHATROOM_HISTORY:
-    return read_number(name, text, 1, SERVER_CHATROOM_HISTORY_MAX, &config->chatroom_history);
-  case OPT_APP_KEY:
-    config->app_key = text;
-    return true;
-  case OPT_TLS_CERT:
-    config->tls_certificate = text;
-    return true;
-  case OPT_TLS_KEY:
-    config->tls_key = text;
-    return true;
-  case OPT_SHOOTOUT:
-    config->shootout = true;
-    return read_port(name, text, &config->shootout_port);
-  case OPT_RICOCHET:
-    return read_ricochet(options, text);
-  case OPT_RICOCHET_RATE:
-    return read_number(name, text, 1, 1000000, &config->ricochet_rate);
-  case OPT_RICOCHET_MESSAGES:
-    return read_number(name, text, 1, 1000000000, &config->ricochet_messages);
-  case OPT_ALLOW_NON_LOOPBACK:
-    options->allow_non_loopback = true;
-    return true;
-  case 'h':
-    options->help = true;
-    return true;
-  case 'V':
-    options->version = true;
-    return true;
-  default:
-    fprintf(stderr, "Try: musterd --help\n");
+/* --- the options --- */
+
+enum option_kind { OPTION_NUMBER, OPTION_PORT, OPTION_TEXT, OPTION_OWN, OPTION_SWITCH };
+
+static bool take_ack(struct options *options, const char *text) {
+  bool is_durable = strcmp(text, "durable") == 0;
+  if (!is_durable && strcmp(text, "received") != 0) {
+    fprintf(stderr, "musterd: --ack: \"%s\" is neither durable nor received\n", text);
     return false;
+  }
+  options->config.ack = is_durable ? ACK_DURABLE : ACK_RECEIVED;
+  return true;
+}
+
+static bool take_shootout(struct options *options, const char *text) {
+  options->config.shootout = true;
+  return read_port("shootout", text, &options->config.shootout_port);
+}
+
+static bool lift_rate_limits(struct options *options, const char *text) {
+  (void)text;
+  options->config.rate_limits = false;
+  return true;
+}
+
+#define IN_CONFIG(member) offsetof(struct options, config.member)
+#define NUMBER(its_name, member, least, most)                                                                          \
+  { .name = its_name, .kind = OPTION_NUMBER, .offset = IN_CONFIG(member), .min = least, .max = most }
+#define PORT(its_name, member)                                                                                         \
+  { .name = its_name, .kind = OPTION_PORT, .offset = IN_CONFIG(member) }
+#define TEXT(its_name, member)                                                                                         \
+  { .name = its_name, .kind = OPTION_TEXT, .offset = IN_CONFIG(member) }
+#define SWITCH(its_name, member)                                                                                       \
+  { .name = its_name, .kind = OPTION_SWITCH, .offset = offsetof(struct options, member) }
+#define OWN(its_name, its_take, argument)                                                                              \
+  { .name = its_name, .kind = OPTION_OWN, .take = its_take, .has_arg = argument }
+
+static const struct server_option {
+  const char *name;
+  enum option_kind kind;
+  size_t offset;                                           /* in struct options; of OPTION_OWN 0 */
+  uint32_t min, max;                                       /* of OPTION_NUMBER */
+  bool (*take)(struct options *options, const char *text); /* of OPTION_OWN; text NULL: none was given */
+  int has_arg;                                             /* of OPTION_OWN */
+} server_options[] = {
+    OWN("host", take_hosts, required_argument),
+    PORT("api-port", api_port),
+    PORT("navigator-port", navigator_port),
+    PORT("ws-port", ws_port),
+    PORT("admin-port", admin_port),
+    TEXT("data", data_dir),
+    OWN("ack", take_ack, required_argument),
+    NUMBER("gateways", gateways, 1, 1024),
+    NUMBER("max-connections", max_connections, 1, 16000000),
+    OWN("no-rate-limits", lift_rate_limits, no_argument),
+    NUMBER("rate-limit", rate_limit_per_sec, 1, 1000000),
+    NUMBER("rate-burst", rate_limit_burst, 1, 1000000),
+    NUMBER("push-window", push_window, 1, 16384),
+    NUMBER("session-out-bytes", session_out_bytes, 1024, 1u << 30),
+    NUMBER("message-max-bytes", message_max_bytes, 1024, SERVER_MESSAGE_MAX),
+    NUMBER("slow-reader", slow_reader_ms, 1, 3600000),
+    NUMBER("ping-interval", ping_interval_ms, 1, 3600000),
+    NUMBER("chatroom-history", chatroom_history, 1, SERVER_CHATROOM_HISTORY_MAX),
+    TEXT("app-key", app_key),
+    TEXT("tls-cert", tls_certificate),
+    TEXT("tls-key", tls_key),
+    OWN("shootout", take_shootout, required_argument),
+    OWN("ricochet", take_ricochet, optional_argument),
+    NUMBER("ricochet-rate-limit", ricochet_rate, 1, 1000000),
+    NUMBER("ricochet-mailbox-messages", ricochet_messages, 1, 1000000000),
+    SWITCH("allow-non-loopback", allow_non_loopback),
+    SWITCH("help", help),
+    SWITCH("version", version),
+};
+#define OPTIONS (sizeof server_options / sizeof server_options[0])
+
+static bool take_option(struct options *options, const struct server_option *option, const char *text) {
+  void *field = (char *)options + option->offset;
+  switch (option->kind) {
+  case OPTION_NUMBER:
+    return read_number(option->name, text, option->min, option->max, field);
+  case OPTION_PORT:
+    return read_port(option->name, text, field);
+  case OPTION_TEXT:
+    *(const char **)field = text;
+    return true;
+  case OPTION_SWITCH:
+    *(bool *)field = true;
+    return true;
+  case OPTION_OWN:
+    break;
+  }
+  return option->take(options, text);
+}
+
+/* As getopt_long wants them, ended by zeroes; what an option is known by is its place in the table. */
+static void list_options(struct option out[OPTIONS + 1]) {
+  memset(out, 0, (OPTIONS + 1) * sizeof *out);
+  for (size_t i = 0; i < OPTIONS; i++) {
+    const struct server_option *option = &server_options[i];
+    out[i].name = option->name;
+    out[i].has_arg = option->kind == OPTION_OWN      ? option->has_arg
+                     : option->kind == OPTION_SWITCH ? no_argument
+                                                     : required_argument;
   }
 }
 
 static bool read_options(int argc, char **argv, struct options *options) {
+  struct option long_options[OPTIONS + 1];
   int id, index = 0;
+  list_options(long_options);
   while ((id = getopt_long(argc, argv, "hV", long_options, &index)) != -1) {
+    if (id == '?') {
+      fprintf(stderr, "Try: musterd --help\n");
+      return false;
+    }
+    options->help |= id == 'h';
+    options->version |= id == 'V';
+    if (id != 0) continue;
     /* An address behind --ricochet is its own, although it may be left out. */
-    bool apart = id == OPT_RICOCHET && !optarg && optind < argc && argv[optind][0] != '-';
-    if (!take_option(options, id, long_options[index].name, apart ? argv[optind++] : optarg)) return false;
+    bool apart = long_options[index].has_arg == optional_argument && !optarg && optind < argc && argv[optind][0] != '-';
+    if (!take_option(options, &server_options[index], apart ? argv[optind++] : optarg)) return false;
   }
   if (optind == argc) return true;
   fprintf(stderr, "musterd: \"%s\" is not an option; try: musterd --help\n", argv[optind]);
