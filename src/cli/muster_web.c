@@ -15,6 +15,7 @@
 
 #define VIEWERS_MAX 16
 #define CONNECTIONS_MAX 64
+#define SILENCE_S 60u /* of a connection that is not waiting for events: then it makes room for another */
 #define EVENT_BYTES 4096
 #define METRICS_BYTES 8192
 
@@ -219,7 +220,8 @@ enum status web_open(struct web **out, const char *option, const char *listen, b
   if (at.storage.ss_family == AF_INET6) flags |= MHD_USE_IPv6;
   errno = 0;
   web->daemon = MHD_start_daemon(flags, 0, NULL, NULL, respond, web, MHD_OPTION_SOCK_ADDR, &at.storage,
-      MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_END);
+      MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384,
+      MHD_OPTION_CONNECTION_TIMEOUT, SILENCE_S, MHD_OPTION_END);
   if (!web->daemon) {
     int error = errno;
     free(web);
