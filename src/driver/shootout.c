@@ -22,7 +22,6 @@
 #define TICK_NS (30 * NS_PER_SEC)
 #define UNANSWERED_MAX 3
 #define PROBE_LEN 21
-#define MESSAGE_OVERHEAD (64 * 1024) /* pretty printing and members that servers add */
 #define CABLE_PROTOCOL "actioncable-v1-json"
 #define CODE_REFUSED 1
 
@@ -264,18 +263,13 @@ static bool on_event(struct client *client, const struct ws_event *event) {
   return ws_client_control(&state->ws, client, event, state->step == STEP_READY);
 }
 
-static uint32_t message_limit(const struct driver_settings *settings) {
-  uint64_t limit = (uint64_t)settings->payload_bytes * 2 + MESSAGE_OVERHEAD;
-  return limit > INT32_MAX ? INT32_MAX : (uint32_t)limit;
-}
-
 static bool on_upgraded(struct client *client, struct view subprotocol) {
   bool cable = plan_of(client)->protocol == SHOOTOUT_CABLE && view_is(subprotocol, CABLE_PROTOCOL);
   return subprotocol.len == 0 || cable ? register_client(client) : fail(client, CAUSE_UPGRADE);
 }
 
 static size_t shootout_received(struct client *client, uint8_t *data, size_t len) {
-  static const struct ws_client_ops ops = {message_limit, on_upgraded, on_event};
+  static const struct ws_client_ops ops = {ws_client_message_limit, on_upgraded, on_event};
   return ws_client_received(&state_of(client)->ws, client, &ops, data, len);
 }
 

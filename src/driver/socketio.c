@@ -37,7 +37,6 @@
 #define PREFIX_MAX 32
 #define CONNECT_MAX 1536
 #define EVENT_HEAD_MAX (SOCKETIO_EVENT_FIXED + SOCKETIO_NAMESPACE_MAX + NAME_MAX_BYTES + ROOM_MAX)
-#define MESSAGE_OVERHEAD (64 * 1024)
 #define OUTSTANDING_MAX 32768
 
 enum code {
@@ -407,18 +406,13 @@ static bool on_event(struct client *client, const struct ws_event *event) {
   return ws_client_control(&state->ws, client, event, state->step == STEP_READY);
 }
 
-static uint32_t message_limit(const struct driver_settings *settings) {
-  uint64_t limit = (uint64_t)settings->payload_bytes * 2 + MESSAGE_OVERHEAD;
-  return limit > INT32_MAX ? INT32_MAX : (uint32_t)limit;
-}
-
 /* The server speaks first. */
 static bool on_upgraded(struct client *client, struct view subprotocol) {
   return subprotocol.len == 0 || fail(client, CAUSE_UPGRADE);
 }
 
 static size_t socketio_received(struct client *client, uint8_t *data, size_t len) {
-  static const struct ws_client_ops ops = {message_limit, on_upgraded, on_event};
+  static const struct ws_client_ops ops = {ws_client_message_limit, on_upgraded, on_event};
   return ws_client_received(&state_of(client)->ws, client, &ops, data, len);
 }
 

@@ -9,6 +9,7 @@
 
 #define REQUEST_MAX 2048
 #define CONTROL_FRAME_MAX 131
+#define MESSAGE_OVERHEAD (64 * 1024) /* pretty printing and members that servers add */
 
 static bool write_raw(struct client *client, const void *data, size_t len) {
   if (!stream_write(&client->stream, data, len)) return false;
@@ -73,6 +74,11 @@ static bool read_answer(struct ws_client *ws, struct client *client, const struc
 }
 
 /* --- reading --- */
+
+uint32_t ws_client_message_limit(const struct driver_settings *settings) {
+  uint64_t limit = (uint64_t)settings->payload_bytes * 2 + MESSAGE_OVERHEAD;
+  return limit > INT32_MAX ? INT32_MAX : (uint32_t)limit;
+}
 
 size_t ws_client_received(
     struct ws_client *ws, struct client *client, const struct ws_client_ops *ops, uint8_t *data, size_t len) {

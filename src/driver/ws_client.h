@@ -25,6 +25,10 @@ struct ws_client_ops {
   bool (*event)(struct client *client, const struct ws_event *event);
 };
 
+/* For ops.message_limit of a protocol of texts: room for a payload with every character escaped, and for what stands
+ * around it. */
+uint32_t ws_client_message_limit(const struct driver_settings *settings);
+
 #define WS_CLIENT_HEADERS_MAX 600
 
 /* The header lines of an upgrade: the subprotocol (NULL: none) and the origin that was asked for, if any. */
