@@ -38,6 +38,7 @@ check_file_limit() {
 
 # started ARGUMENTS: runs a server on free ports; leaves $server and its line in $ready.
 started() {
+  rm -f "$scratch/ready" # else the line of the server before might be read
   # shellcheck disable=SC2086
   "$musterd" $free_ports --data "$scratch/data" "$@" >"$scratch/ready" 2>"$scratch/err" </dev/null &
   server=$!
@@ -46,7 +47,7 @@ started() {
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done
-  ready=$(cat "$scratch/ready")
+  ready=$(cat "$scratch/ready" 2>/dev/null)
   [ -n "$ready" ] || fail "musterd $*: never ready: $(cat "$scratch/err")"
 }
 
