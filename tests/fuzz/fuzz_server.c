@@ -100,7 +100,11 @@ static void start_server(void) {
   require(gateway_init(&rig.gateway, 0, &rig.config, NULL) == STATUS_OK);
   rig.port = &rig.gateway.port;
   require(core_start(&rig.core, &rig.config, &rig.port, 1, NULL) == STATUS_OK);
-  rig.metrics = (struct metrics_source){&rig.gateway, 1, rig.core, rig.folder, clock_now_ns()};
+  rig.metrics = (struct metrics_source){.gateways = &rig.gateway,
+      .gateway_count = 1,
+      .core = rig.core,
+      .data_dir = rig.folder,
+      .started_ns = clock_now_ns()};
   struct address address;
   require(address_resolve("127.0.0.1", 0, &address, NULL) == STATUS_OK);
   rig.gateway.core = rig.core;
