@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#define RICOCHET_JSON_DEPTH_MAX 500
+#define RICOCHET_JSON_VALUES_MAX 500000
 #define RICOCHET_ETAG_BYTES 72 /* "sha256:" and 64 digits, with the NUL */
 
 struct ricochet_call {
@@ -32,6 +34,9 @@ struct view ricochet_request_header(const struct ricochet_call *call, const char
 /* A copy that outlives the next call of the store. */
 struct view ricochet_keep(struct ricochet_call *call, struct view text);
 
+/* Whether a JSON text is small enough to be parsed: an empty value of few bytes takes a hundred times as many, and
+ * SQLite's JSON functions follow no more than RICOCHET_JSON_DEPTH_MAX levels. */
+bool ricochet_is_modest(struct view json);
 bool ricochet_is_peer_id(struct view text);
 bool ricochet_is_path(struct view path);
 void ricochet_etag(struct view content, char out[RICOCHET_ETAG_BYTES]);

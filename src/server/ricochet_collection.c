@@ -13,6 +13,7 @@
 #define PAGE_MAX 1000
 #define PAGE_BYTES_MAX (8u * 1024 * 1024)
 #define FILTER_DEPTH_MAX 16
+#define WORK_MAX 50000000 /* comparisons of one query */
 
 /* --- filters --- */
 
@@ -27,14 +28,21 @@ static bool is_field(const char *name) {
   return true;
 }
 
+/* What a query may still cost: a filter that compares everything with everything ends here. */
+static bool spend(uint64_t *work, uint64_t cost) {
+  *work = *work > cost ? *work - cost : 0;
+  return *work > 0;
+}
+
 /* As jsonb's containment: objects hold the members asked for, arrays each element asked for. */
-static bool contains(const json_t *whole, const json_t *part) {
+static bool contains(const json_t *whole, const json_t *part, uint64_t *work) {
   const char *key;
   json_t *value;
+  if (!spend(work, 1)) return false;
   if (json_is_object(part)) {
     json_object_foreach((json_t *)part, key, value) {
       const json_t *own = json_object_get(whole, key);
-      if (!own || !contains(own, value)) return false;
+      if (!own || !contains(own, value, work)) return false;
     }
     return json_is_object(whole);
   }
@@ -42,7 +50,7 @@ static bool contains(const json_t *whole, const json_t *part) {
   for (size_t i = 0; i < json_array_size(part); i++) {
     bool found = false;
     for (size_t k = 0; k < json_array_size(whole) && !found; k++)
-      found = contains(json_array_get(whole, k), json_array_get(part, i));
+      found = contains(json_array_get(whole, k), json_array_get(part, i), work);
     if (!found) return false;
   }
   return json_is_array(whole);
@@ -58,9 +66,10 @@ static bool compares(const json_t *value, const char *operator, const json_t * o
 }
 
 /* '%' stands for any text and '_' for any character, whatever the case of letters. */
-static bool is_like(const char *text, const char *pattern) {
+static bool is_like(const char *text, const char *pattern, uint64_t *work) {
   const char *star = NULL, *from = NULL;
   while (*text) {
+    if (!spend(work, 1)) return false;
     if (*pattern == '%') {
       star = pattern++;
       from = text;
@@ -87,18 +96,18 @@ static bool is_operator(const char *name) {
   return false;
 }
 
-static bool meets(const json_t *value, const char *operator, const json_t * operand) {
-  if (strcmp(operator, "$contains") == 0) return value && contains(value, operand);
+static bool meets(const json_t *value, const char *operator, const json_t * operand, uint64_t *work) {
+  if (strcmp(operator, "$contains") == 0) return value && contains(value, operand, work);
   if (strcmp(operator, "$ilike") != 0) return compares(value, operator, operand);
   return json_is_string(value) && json_is_string(operand) &&
-         is_like(json_string_value(value), json_string_value(operand));
+         is_like(json_string_value(value), json_string_value(operand), work);
 }
 
-static bool meets_all(const json_t *value, const json_t *condition) {
+static bool meets_all(const json_t *value, const json_t *condition, uint64_t *work) {
   const char *key;
   json_t *operand;
   json_object_foreach((json_t *)condition, key, operand) {
-    if (!meets(value, key, operand)) return false;
+    if (!meets(value, key, operand, work)) return false;
   }
   return true;
 }
@@ -132,27 +141,28 @@ static bool is_filter(const json_t *filter, int depth) {
   return true;
 }
 
-static bool matches(const json_t *item, const json_t *filter);
+static bool matches(const json_t *item, const json_t *filter, uint64_t *work);
 
-static bool matches_list(const json_t *item, const json_t *list, bool all) {
+static bool matches_list(const json_t *item, const json_t *list, bool all, uint64_t *work) {
   for (size_t i = 0; i < json_array_size(list); i++) {
-    if (matches(item, json_array_get(list, i)) != all) return !all;
+    if (matches(item, json_array_get(list, i), work) != all) return !all;
   }
   return all;
 }
 
-static bool matches(const json_t *item, const json_t *filter) {
+static bool matches(const json_t *item, const json_t *filter, uint64_t *work) {
   const char *key;
   json_t *condition;
   json_object_foreach((json_t *)filter, key, condition) {
+    if (!spend(work, 1)) return false;
     const json_t *value = json_object_get(item, key);
     bool holds;
     if (key[0] == '$') {
-      holds = matches_list(item, condition, strcmp(key, "$and") == 0);
+      holds = matches_list(item, condition, strcmp(key, "$and") == 0, work);
     } else if (has_operators(condition)) {
-      holds = meets_all(value, condition);
+      holds = meets_all(value, condition, work);
     } else {
-      holds = value && contains(value, condition);
+      holds = value && contains(value, condition, work);
     }
     if (!holds) return false;
   }
@@ -166,14 +176,16 @@ struct page {
   const json_t *filter; /* NULL: everything */
   uint32_t count, max;
   uint64_t total; /* of what matches; walks to the end only when it is wanted */
+  uint64_t work;  /* left for the filter; 0: it costs too much */
   bool keys_only, has_more, wants_total;
   char last[KEY_MAX + 1];
 };
 
-static bool does_match(const struct page *page, const struct ricochet_item *item) {
+static bool does_match(struct page *page, const struct ricochet_item *item) {
   if (!page->filter) return true;
+  if (!spend(&page->work, item->content.len / 16)) return false;
   json_t *content = json_loadb((const char *)item->content.data, item->content.len, JSON_DECODE_ANY, NULL);
-  bool match = content && matches(content, page->filter);
+  bool match = content && matches(content, page->filter, &page->work);
   json_decref(content);
   return match;
 }
@@ -198,9 +210,10 @@ static void put_item(struct page *page, const struct ricochet_item *item) {
 
 static bool visit_item(void *context, const struct ricochet_item *item) {
   struct page *page = context;
-  if (!does_match(page, item)) return true;
+  if (!does_match(page, item)) return page->work > 0;
   page->total++;
-  if (page->count == page->max || page->w.out->len > PAGE_BYTES_MAX) {
+  bool is_full = page->count > 0 && page->w.out->len + item->content.len > PAGE_BYTES_MAX;
+  if (page->count == page->max || is_full) {
     page->has_more = true;
     return page->wants_total;
   }
@@ -281,7 +294,7 @@ static void put_page_headers(
 
 static void answer_page(struct ricochet_call *call, const struct ricochet_collection *collection, bool keys_only) {
   struct buf json = {0};
-  struct page page = {.w = {.out = &json}, .keys_only = keys_only};
+  struct page page = {.w = {.out = &json}, .work = WORK_MAX, .keys_only = keys_only};
   struct ricochet_order order = {.collection = collection->id};
   int64_t count = collection->count;
   if (!read_page(call, &order, &page)) return;
@@ -290,6 +303,11 @@ static void answer_page(struct ricochet_call *call, const struct ricochet_collec
   ricochet_store_walk_items(call->store, &order, visit_item, &page);
   ricochet_close(&page.w, ']');
   ricochet_close(&page.w, '}');
+  if (page.work == 0) {
+    buf_free(&json);
+    ricochet_refuse(call, RICOCHET_BAD_REQUEST, "the filter costs too much", -1);
+    return;
+  }
   struct ricochet_writer w = ricochet_respond(call, RICOCHET_OK);
   put_page_headers(&w, call, &page, count, order.field == NULL);
   w.failed |= page.w.failed;
@@ -366,8 +384,9 @@ static void list_collections(struct ricochet_call *call) {
 
 /* --- items --- */
 
-/* The value as it is kept: without white space, keys in order. NULL when it is no JSON, or holds a NUL. */
+/* The value as it is kept: without white space, keys in order. NULL when it is no JSON, too much, or holds a NUL. */
 static char *normalised(struct view body) {
+  if (!ricochet_is_modest(body)) return NULL;
   json_t *value = json_loadb((const char *)body.data, body.len, JSON_DECODE_ANY, NULL);
   char *text = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
   json_decref(value);

@@ -305,6 +305,7 @@ static void merge(json_t *into, const json_t *patch) {
 
 /* The document's bytes with the patch merged in; NULL when one of the two is no JSON object. */
 static char *patched(struct view content, struct view patch) {
+  if (!ricochet_is_modest(content) || !ricochet_is_modest(patch)) return NULL;
   json_t *into = json_loadb((const char *)content.data, content.len, 0, NULL);
   json_t *from = json_loadb((const char *)patch.data, patch.len, 0, NULL);
   char *text = NULL;

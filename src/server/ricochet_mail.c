@@ -7,6 +7,8 @@
 #define DAY_MS INT64_C(86400000)
 #define HOPS_MAX 10
 #define FOLDER_MAX 256
+#define MESSAGE_ID_MAX 256
+#define MESSAGE_HEAD_MAX 4096 /* all of a message but its payload, every character an escape */
 #define PAGE_DEFAULT 100
 #define PAGE_MAX 1000
 #define PAGE_BYTES_MAX (RICOCHET_FRAME_MAX - 64 * 1024)
@@ -51,6 +53,11 @@ struct refusal {
 };
 static const struct refusal accepted = {0, NULL};
 
+/* At most, on a page. */
+static size_t written_bytes(const struct ricochet_message *message) {
+  return (message->payload.len + 2) / 3 * 4 + MESSAGE_HEAD_MAX;
+}
+
 static struct refusal read_message(
     struct ricochet_call *call, const json_t *object, bool batch, struct ricochet_message *out) {
   *out = (struct ricochet_message){
@@ -75,6 +82,8 @@ static struct refusal read_message(
     return (struct refusal){RICOCHET_INTERNAL, "internal error"};
   }
   if (out->message_id.len == 0) return (struct refusal){RICOCHET_INTERNAL, "internal error"};
+  if (out->message_id.len > MESSAGE_ID_MAX) return (struct refusal){RICOCHET_BAD_REQUEST, "message ID too long"};
+  if (written_bytes(out) > PAGE_BYTES_MAX) return (struct refusal){RICOCHET_TOO_LARGE, "message too large"};
   if (out->priority > 3) return (struct refusal){RICOCHET_BAD_REQUEST, "invalid priority"};
   if (out->hop_count > HOPS_MAX) return (struct refusal){RICOCHET_BAD_REQUEST, "too many hops"};
   if (!ricochet_folder(&out->folder)) return (struct refusal){RICOCHET_BAD_REQUEST, "invalid folder path"};
@@ -182,8 +191,7 @@ struct page {
 
 static bool visit_message(void *context, const struct ricochet_message *message) {
   struct page *page = context;
-  size_t payload = message->payload.len / 3 * 4 + 1024;
-  bool is_full = page->count > 0 && page->w.out->len - page->w.start + payload > PAGE_BYTES_MAX;
+  bool is_full = page->count > 0 && page->w.out->len - page->w.start + written_bytes(message) > PAGE_BYTES_MAX;
   if (page->count == page->max || is_full) {
     page->has_more = true;
     return false;

@@ -74,6 +74,27 @@ struct view ricochet_keep(struct ricochet_call *call, struct view text) {
   return copy ? view_of(copy, text.len) : (struct view){NULL, 0};
 }
 
+/* The byte behind a string that begins at `at`; len when it has no end. */
+static size_t behind_string(struct view json, size_t at) {
+  for (at++; at < json.len && json.data[at] != '"'; at++) {
+    if (json.data[at] == '\\') at++;
+  }
+  return at < json.len ? at + 1 : json.len;
+}
+
+bool ricochet_is_modest(struct view json) {
+  size_t depth = 0, values = 1;
+  for (size_t at = 0; at < json.len;) {
+    uint8_t c = json.data[at];
+    at = c == '"' ? behind_string(json, at) : at + 1;
+    if (c == '[' || c == '{') depth++;
+    if ((c == ']' || c == '}') && depth > 0) depth--;
+    values += c == '[' || c == '{' || c == ',';
+    if (depth > RICOCHET_JSON_DEPTH_MAX || values > RICOCHET_JSON_VALUES_MAX) return false;
+  }
+  return true;
+}
+
 bool ricochet_is_peer_id(struct view text) {
   struct peer_id id;
   return peer_id_parse(text, &id);
@@ -216,13 +237,27 @@ static int64_t rate_wait_ms(struct ricochet_call *call, struct ricochet_peer *pe
   return (int64_t)ceil((1 - peer->tokens) / rate * 1000);
 }
 
+static const char *const writing_operations[] = {"PUT", "PATCH", "CREATE", "APPEND", "BATCH_PUT"};
+#define WRITING_OPERATIONS (sizeof writing_operations / sizeof *writing_operations)
+
 /* By the raw text, as the request is not parsed yet. */
 static bool is_write(enum ricochet_protocol protocol, struct view body) {
-  static const char *const words[] = {"\"PUT\"", "\"PATCH\"", "\"CREATE\"", "\"APPEND\"", "\"BATCH_PUT\""};
   if (protocol == RICOCHET_SUBMIT || protocol == RICOCHET_SUBMIT_BATCH) return true;
   if (protocol == RICOCHET_ACCESS || protocol == RICOCHET_ADMIN) return false;
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (memmem(body.data, body.len, words[i], strlen(words[i]))) return true;
+  for (size_t i = 0; i < WRITING_OPERATIONS; i++) {
+    char word[16];
+    int len = snprintf(word, sizeof word, "\"%s\"", writing_operations[i]);
+    if (memmem(body.data, body.len, word, (size_t)len)) return true;
+  }
+  return false;
+}
+
+/* One whose operation was spelt with escapes is found after parsing. */
+static bool is_write_in_disguise(const struct ricochet_call *call) {
+  struct view operation = ricochet_text(call->request, "operation");
+  if (call->service->store_bytes <= call->service->limits.storage_bytes) return false;
+  for (size_t i = 0; i < WRITING_OPERATIONS; i++) {
+    if (view_is(operation, writing_operations[i])) return true;
   }
   return false;
 }
@@ -278,8 +313,12 @@ void ricochet_serve(struct ricochet_service *service, enum ricochet_protocol pro
       .out = out,
   };
   if (protocol >= RICOCHET_NOTIFY || is_refused(&call, peer, body)) return;
-  call.request = json_loadb((const char *)body.data, body.len, JSON_ALLOW_NUL, NULL);
-  if (json_is_object(call.request)) {
+  if (ricochet_is_modest(body)) {
+    call.request = json_loadb((const char *)body.data, body.len, JSON_ALLOW_NUL, NULL);
+  }
+  if (json_is_object(call.request) && is_write_in_disguise(&call)) {
+    ricochet_refuse(&call, RICOCHET_FULL, "storage budget exhausted", -1);
+  } else if (json_is_object(call.request)) {
     dispatch(&call);
   } else {
     bool batch = protocol == RICOCHET_SUBMIT_BATCH;

@@ -78,8 +78,13 @@ enum ricochet_frame ricochet_read_frame(struct view bytes, struct view *body, si
   return RICOCHET_FRAME_OK;
 }
 
+/* What is longer than a frame is given up at once, however much is still to come. */
+static bool has_room(const struct ricochet_writer *w, size_t len) {
+  return !w->failed && w->out->len - w->start + len <= RICOCHET_HEAD_BYTES + (size_t)RICOCHET_FRAME_MAX;
+}
+
 static void append(struct ricochet_writer *w, const void *data, size_t len) {
-  if (!w->failed && !buf_append(w->out, data, len)) w->failed = true;
+  if (!has_room(w, len) || !buf_append(w->out, data, len)) w->failed = true;
 }
 
 struct ricochet_writer ricochet_begin(struct buf *out) {
@@ -182,7 +187,7 @@ void ricochet_put_base64(struct ricochet_writer *w, const char *key, struct view
   size_t len = base64_encoded_size(bytes.len);
   put_key(w, key);
   append(w, "\"", 1);
-  uint8_t *at = w->failed ? NULL : buf_reserve(w->out, len + 1);
+  uint8_t *at = has_room(w, len) ? buf_reserve(w->out, len + 1) : NULL;
   if (at) {
     base64_encode(BASE64_STANDARD, (char *)at, bytes.data, bytes.len);
     w->out->len += (uint32_t)len;

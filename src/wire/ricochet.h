@@ -59,7 +59,8 @@ enum ricochet_frame { RICOCHET_FRAME_OK, RICOCHET_FRAME_PARTIAL, RICOCHET_FRAME_
 /* *used: bytes of the whole frame. */
 enum ricochet_frame ricochet_read_frame(struct view bytes, struct view *body, size_t *used);
 
-/* A writer of one frame at the end of a buffer. When memory is out it writes no more, and ricochet_end says so. */
+/* A writer of one frame at the end of a buffer. When memory is out or the frame too long it writes no more, and
+ * ricochet_end says so. */
 struct ricochet_writer {
   struct buf *out; /* not owned */
   size_t start;    /* of the frame */

@@ -1,4 +1,5 @@
 /* The Ricochet peer without a transport: requests as JSON, answers read as a client reads them. */
+#include "base/base64.h"
 #include "server/ricochet_service.h"
 
 #include <ftw.h>
@@ -375,6 +376,7 @@ static void test_order_of_checks(void **state) {
   house->service.limits.storage_bytes = 1;
   house->service.calls = 0; /* looks at the file again */
   read_response(ask(house, RICOCHET_DOCUMENT, DOC("PUT", ",\"path\":\"a\",\"body\":\"\"")), 507);
+  read_response(ask(house, RICOCHET_DOCUMENT, DOC("\\u0050UT", ",\"path\":\"a\",\"body\":\"\"")), 507);
   read_response(ask(house, RICOCHET_DOCUMENT, DOC("GET", ",\"path\":\"a\"")), 404); /* reading goes on */
   assert_true(ricochet_read_batch_ack(ask(house, RICOCHET_SUBMIT_BATCH, "{\"messages\":[]}"), &acks));
   assert_int_equal(acks.answer.status, 507);
@@ -392,6 +394,107 @@ static void test_hostile_requests(void **state) {
       ask(house, (enum ricochet_protocol)protocol, "%s", requests[i]);
   }
   assert_false(ricochet_store_failed(house->service.store, NULL));
+}
+
+static void add(struct buf *text, const char *part, size_t times) {
+  for (size_t i = 0; i < times; i++)
+    assert_true(buf_append(text, part, strlen(part)));
+}
+
+/* Asks for front, the body in base64, and what closes it. */
+static struct ricochet_response ask_with(
+    struct house *house, const char *front, const struct buf *body, int32_t status) {
+  struct buf request = {0};
+  struct view answer;
+  size_t used;
+  add(&request, front, 1);
+  char *at = (char *)buf_reserve(&request, base64_encoded_size(body->len) + 1);
+  assert_non_null(at);
+  request.len += (uint32_t)(base64_encode(BASE64_STANDARD, at, body->data, body->len) - at);
+  add(&request, "\"}", 1);
+  house->out.len = 0;
+  ricochet_serve(&house->service, RICOCHET_COLLECTION, &house->ann, view_of(request.data, request.len), house->now_ms,
+      &house->out);
+  buf_free(&request);
+  assert_int_equal(ricochet_read_frame(view_of(house->out.data, house->out.len), &answer, &used), RICOCHET_FRAME_OK);
+  return read_response(answer, status);
+}
+
+#define PUT_ITEM(key)                                                                                                  \
+  "{\"operation\":\"PUT\",\"ownerPeerId\":\"" ANN "\",\"path\":\"c\",\"key\":\"" key "\",\"body\":\""
+
+/* SQLite's JSON functions follow fewer levels than jansson: an item that they cannot read would end the store. */
+static void test_deep_items(void **state) {
+  struct house *house = *state;
+  put_items(house);
+  for (size_t depth = 400; depth <= 1600; depth += 1200) {
+    struct buf item = {0};
+    add(&item, "[", depth);
+    add(&item, "]", depth);
+    ask_with(house, PUT_ITEM("deep"), &item, depth < 500 ? 201 : 400);
+    buf_free(&item);
+  }
+  read_response(ask(house, RICOCHET_COLLECTION, DOC("LIST", ",\"path\":\"c\",\"sortField\":\"n\"")), 200);
+  assert_false(ricochet_store_failed(house->service.store, NULL));
+}
+
+/* Millions of empty values in one request would take a hundred times its bytes. */
+static void test_crowded_items(void **state) {
+  struct house *house = *state;
+  struct buf item = {0};
+  put_items(house);
+  add(&item, "[{}", 1);
+  add(&item, ",{}", 600000);
+  add(&item, "]", 1);
+  ask_with(house, PUT_ITEM("crowd"), &item, 400);
+  buf_free(&item);
+}
+
+/* What compares every element with every other ends before it holds all others up. */
+static void test_costly_filters(void **state) {
+  struct house *house = *state;
+  struct buf item = {0}, filter = {0};
+  put_items(house);
+  add(&item, "{\"t\":\"", 1);
+  add(&item, "a", 3000);
+  add(&item, "\",\"n\":[0", 1);
+  add(&item, ",0", 50000);
+  add(&item, ",1]}", 1);
+  ask_with(house, PUT_ITEM("big"), &item, 201);
+  buf_free(&item);
+  add(&filter, "[1", 1);
+  add(&filter, ",1", 1500);
+  add(&filter, "]", 1);
+  read_response(ask(house, RICOCHET_COLLECTION, DOC("LIST", ",\"path\":\"c\",\"filter\":{\"n\":{\"$contains\":%.*s}}"),
+                    (int)filter.len, (const char *)filter.data),
+      400);
+  buf_free(&filter);
+  read_response(
+      ask(house, RICOCHET_COLLECTION, DOC("LIST", ",\"path\":\"c\",\"filter\":{\"n\":{\"$contains\":[1]}}")), 200);
+}
+
+/* A message that fits into a request but into no page would close its mailbox for good. */
+static void test_oversized_messages(void **state) {
+  struct house *house = *state;
+  struct buf request = {0};
+  struct ricochet_ack ack;
+  struct view body;
+  size_t used;
+  char id[300];
+  memset(id, 'x', sizeof id);
+  assert_ack(ask(house, RICOCHET_SUBMIT,
+                 "{\"messageId\":\"%.*s\",\"recipientPeerId\":\"" ANN "\",\"senderPeerId\":\"" ANN "\"}", 257, id),
+      400);
+  add(&request, "{\"messageId\":\"m\",\"recipientPeerId\":\"" ANN "\",\"senderPeerId\":\"" ANN "\",\"payload\":\"", 1);
+  add(&request, "QUFBQUFBQUFBQUFB", (RICOCHET_FRAME_MAX - 1024) / 16);
+  add(&request, "\"}", 1);
+  house->out.len = 0;
+  ricochet_serve(
+      &house->service, RICOCHET_SUBMIT, &house->ann, view_of(request.data, request.len), house->now_ms, &house->out);
+  buf_free(&request);
+  assert_int_equal(ricochet_read_frame(view_of(house->out.data, house->out.len), &body, &used), RICOCHET_FRAME_OK);
+  assert_true(ricochet_read_ack(body, &ack));
+  assert_int_equal(ack.answer.status, 413);
 }
 
 static void test_durable(void **state) {
@@ -427,6 +530,10 @@ int main(void) {
       TEST(test_filters),
       TEST(test_order_of_checks),
       TEST(test_hostile_requests),
+      TEST(test_deep_items),
+      TEST(test_crowded_items),
+      TEST(test_costly_filters),
+      TEST(test_oversized_messages),
       TEST(test_durable),
   };
   return cmocka_run_group_tests_name("server.ricochet", tests, NULL, NULL);
