@@ -4,12 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* One line, whatever a peer or a file put into it, and nothing that a terminal obeys. */
+static void tame(char *text) {
+  for (; *text; text++) {
+    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+  }
+}
+
 enum status err_set(struct err *err, enum status status, const char *format, ...) {
   if (!err) return status;
   va_list args;
   va_start(args, format);
   vsnprintf(err->text, sizeof err->text, format, args);
   va_end(args);
+  tame(err->text);
   err->status = status;
   return status;
 }
@@ -25,5 +33,6 @@ enum status err_prefix(struct err *err, const char *format, ...) {
     int room = (int)sizeof err->text - used;
     snprintf(err->text + used, (size_t)room, ": %.*s", room > 3 ? room - 3 : 0, old);
   }
+  tame(err->text);
   return err->status;
 }

@@ -19,7 +19,8 @@ struct err {
   char text[512]; /* one line, no newline at its end */
 };
 
-/* Fills *err (which may be NULL) and returns status, so that a caller can `return err_set(...)`. */
+/* Fills *err (which may be NULL) and returns status, so that a caller can `return err_set(...)`. Control characters, as
+ * names of files and words of servers may hold, become '?'. */
 enum status err_set(struct err *err, enum status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Puts "context: " in front of a message on its way up; returns err->status. */

@@ -44,18 +44,10 @@ static enum status tell_kind(struct document *document, struct err *err) {
       document->name);
 }
 
-/* The parser quotes what it found. */
-static void keep_one_line(char *text) {
-  for (; *text; text++) {
-    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
-  }
-}
-
 static enum status parse(struct document *document, struct err *err) {
   json_error_t error;
   document->root = json_loadb(document->text, document->len, JSON_REJECT_DUPLICATES, &error);
   if (!document->root) {
-    keep_one_line(error.text);
     return err_set(err, STATUS_USAGE, "%.200s: not JSON, or not whole: %.100s (line %d, column %d)", document->name,
         error.text, error.line, error.column);
   }
@@ -89,7 +81,7 @@ static enum status read_all(FILE *file, struct document *out, struct err *err) {
   }
   out->text[out->len] = '\0';
   if (!ferror(file)) return STATUS_OK;
-  return err_set(err, STATUS_IO, "%.200s: cannot read: %s", out->name, strerror(errno));
+  return err_set(err, STATUS_USAGE, "%.200s: cannot read: %s", out->name, strerror(errno));
 }
 
 enum status document_read(const char *path, struct document *out, struct err *err) {
