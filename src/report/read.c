@@ -411,6 +411,7 @@ static void read_summary(const struct json_node *clock, struct report_latency *o
   }
   read_few(clock, out);
   if (out->min_ns < 0 || out->mean_ns < 0 || out->max_ns < 0) json_refuse(clock, "has a time below 0");
+  if (out->mean_ns > INT64_MAX / 2) json_refuse(clock, "has a mean of centuries");
 }
 
 /* A histogram's text has its counters only: the exact extremes and the mean stand beside it. */

@@ -44,8 +44,27 @@ static enum status tell_kind(struct document *document, struct err *err) {
       document->name);
 }
 
+/* An empty list of two bytes takes a hundred times as many once it is parsed. */
+#define CONTAINERS_MAX 2000000
+
+static bool is_crowded(const struct document *document) {
+  size_t containers = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < document->len && containers <= CONTAINERS_MAX; i++) {
+    char c = document->text[i];
+    if (in_text && c == '\\') i++;
+    if (c == '"') in_text = !in_text;
+    if (!in_text && (c == '[' || c == '{')) containers++;
+  }
+  return containers > CONTAINERS_MAX;
+}
+
 static enum status parse(struct document *document, struct err *err) {
   json_error_t error;
+  if (is_crowded(document)) {
+    return err_set(err, STATUS_USAGE, "%.200s: holds more than %d lists and objects: not a document of muster",
+        document->name, CONTAINERS_MAX);
+  }
   document->root = json_loadb(document->text, document->len, JSON_REJECT_DUPLICATES, &error);
   if (!document->root) {
     return err_set(err, STATUS_USAGE, "%.200s: not JSON, or not whole: %.100s (line %d, column %d)", document->name,

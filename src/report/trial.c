@@ -186,6 +186,12 @@ static int is_json(const struct dirent *entry) {
   return entry->d_name[0] != '.' && len > 5 && strcmp(entry->d_name + len - 5, ".json") == 0;
 }
 
+/* A pipe of that name would be waited for. */
+static bool is_other_than_file(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && !S_ISREG(info.st_mode);
+}
+
 static enum status add_folder(struct trial_list *list, const char *path, struct err *err) {
   struct dirent **entry = NULL;
   size_t before = list->count;
@@ -198,7 +204,7 @@ static enum status add_folder(struct trial_list *list, const char *path, struct 
     int written = snprintf(file, sizeof file, "%s%s%s", path, len && path[len - 1] == '/' ? "" : "/", entry[i]->d_name);
     bool fits = written > 0 && (size_t)written < sizeof file;
     if (status == STATUS_OK && !fits) status = err_set(err, STATUS_USAGE, "the path is too long: %.80s...", path);
-    if (status == STATUS_OK) status = add_file(list, file, true, err);
+    if (status == STATUS_OK && !is_other_than_file(file)) status = add_file(list, file, true, err);
     free(entry[i]);
   }
   free(entry);

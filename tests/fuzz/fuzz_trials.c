@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   enum status status = document_parse("fuzz", (const char *)data, size, &document, &err);
   if (status == STATUS_OK) status = trial_list_add_document(&list, &document, &err);
   if (status == STATUS_OK) write_all(&list);
-  if (status != STATUS_OK && err.text[0] == '\0') abort();
+  if (status != STATUS_OK && (err.text[0] == '\0' || strchr(err.text, '\n'))) abort();
   trial_list_free(&list);
   document_free(&document);
   return 0;

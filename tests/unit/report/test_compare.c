@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -347,6 +349,25 @@ static void the_page_is_at_most_100_columns_wide(void **state) {
   trial_list_free(&far);
 }
 
+/* A pipe among the reports of a folder is passed over: nobody may ever write into it. */
+static void a_folder_may_hold_other_things(void **state) {
+  (void)state;
+  char folder[] = "/tmp/muster-compare-XXXXXX", pipe[64], hidden[64];
+  struct trial_list list = {0};
+  struct err err = {0};
+  assert_non_null(mkdtemp(folder));
+  snprintf(pipe, sizeof pipe, "%s/pipe.json", folder);
+  snprintf(hidden, sizeof hidden, "%s/a\nb.json", folder);
+  assert_int_equal(mkfifo(pipe, 0600), 0);
+  assert_int_equal(mkdir(hidden, 0700), 0);
+  assert_int_equal(trial_list_read(&list, folder, &err), STATUS_USAGE);
+  assert_non_null(strstr(err.text, "holds no run reports"));
+  trial_list_free(&list);
+  unlink(pipe);
+  rmdir(hidden);
+  rmdir(folder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(equals_do_not_alarm),
@@ -361,6 +382,7 @@ int main(void) {
       cmocka_unit_test(gates_that_cannot_be_decided_are_no_pass),
       cmocka_unit_test(gates_say_where_they_are_wrong),
       cmocka_unit_test(the_page_is_at_most_100_columns_wide),
+      cmocka_unit_test(a_folder_may_hold_other_things),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,7 @@ static void what_is_wrong_is_named(void **state) {
       {"latency.ack.histogram", "\"SGVsbG8=\"", "latency.ack.histogram: not a HdrHistogram V2 text"},
       {"latency.ack.count", "999", "latency.ack.histogram: is not the histogram of the figures beside it"},
       {"latency.ack.max_ns", "999999999", "latency.ack.histogram: is not the histogram"},
+      {"latency.ack.mean_ns", "9223372036854775807", "latency.ack: has a mean of centuries"},
       {"latency.ack.p99_ns", "1", "latency.ack.histogram: has other percentiles"},
       {"latency.ack.few_samples", "[\"p1_ns\"]", "latency.ack.few_samples[0]: one of p50_ns"},
       {"series.rows", "3", "series.rows: is not the length of the columns"},
@@ -285,6 +286,11 @@ static void no_json_is_refused_in_one_line(void **state) {
   memset(deep, '[', 100000);
   assert_refused(deep, "depth");
   free(deep);
+  char *crowd = calloc(1, 8000001);
+  for (size_t i = 0; i < 8000000; i += 4)
+    memcpy(crowd + i, i ? ",[] " : "[[] ", 4);
+  assert_refused(crowd, "holds more than 2000000 lists");
+  free(crowd);
   report_free(&r);
 }
 
