@@ -43,11 +43,16 @@ static struct observed_summary in_measure(
   return observed_summary(observed, column, 0, report->measure_s);
 }
 
+/* A file may say what no process has. */
+static uint64_t whole_bytes(double value) {
+  return value > 0 ? (uint64_t)value : 0;
+}
+
 static void bytes_text(char out[112], const struct observed_summary *s) {
   char min[32], mean[32], max[32];
-  format_bytes(min, (uint64_t)s->min);
-  format_bytes(mean, (uint64_t)s->mean);
-  format_bytes(max, (uint64_t)s->max);
+  format_bytes(min, whole_bytes(s->min));
+  format_bytes(mean, whole_bytes(s->mean));
+  format_bytes(max, whole_bytes(s->max));
   snprintf(out, 112, "; memory %s / %s / %s", min, mean, max);
 }
 
