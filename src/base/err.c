@@ -1,13 +1,16 @@
 #include "base/err.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 /* One line, whatever a peer or a file put into it, and nothing that a terminal obeys. */
 static void tame(char *text) {
   for (; *text; text++) {
-    if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+    bool is_c1 = (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0;
+    if (is_c1) text[1] = '?';
+    if ((unsigned char)*text < ' ' || *text == 0x7f || is_c1) *text = '?';
   }
 }
 

@@ -24,7 +24,7 @@ static void write_title(FILE *file, const char *title) {
       fputs("&amp;", file);
       break;
     default:
-      fputc(*title, file);
+      fputc((unsigned char)*title < ' ' || *title == 0x7f ? ' ' : *title, file);
     }
   }
 }

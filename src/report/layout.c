@@ -24,9 +24,12 @@ static void pad(FILE *file, size_t width) {
   fprintf(file, "%*s", (int)width, "");
 }
 
+/* Nothing that a terminal obeys, C1 (U+0080 to U+009F) included. */
 static void tame(char *text) {
   for (; *text; text++) {
-    if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+    bool is_c1 = (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0;
+    if (is_c1) text[1] = '?';
+    if ((unsigned char)*text < 0x20 || *text == 0x7f || is_c1) *text = '?';
   }
 }
 
