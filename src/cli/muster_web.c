@@ -15,7 +15,7 @@
 
 #define VIEWERS_MAX 16
 #define CONNECTIONS_MAX 64
-#define SILENCE_S 60u /* of a connection that is not waiting for events: then it makes room for another */
+#define SILENCE_S 3u /* of a connection that is not waiting for events: then it makes room for another */
 #define EVENT_BYTES 4096
 #define METRICS_BYTES 8192
 

@@ -1,7 +1,7 @@
 // A run that others watch: --ui follows it over Server-Sent Events and ends with its report, --metrics tells machines.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { muster, scratch } from './lib.mjs';
 
@@ -69,6 +69,25 @@ async function follow(url) {
   assert.ok(result.seen.text.endsWith('# EOF\n'));
   assert.match(result.seen.text, /^muster_publishes_acked_total \d+$/m);
   assert.equal(result.seen.page, 404, '--metrics has no page');
+}
+
+{
+  // Half requests that hold every connection are given up, pages that never read are no hindrance, and the run goes on.
+  const long = small.with(small.indexOf('2s'), '6s');
+  const result = await watched('held.json', ['run', 'private', ...long, '--ui', '0'], async (url) => {
+    const { port } = new URL(url);
+    const hold = (text) => new Promise((resolve) => {
+      const socket = connect(port, '127.0.0.1', () => socket.write(text, resolve));
+      socket.on('error', () => {}).pause();
+    });
+    await Promise.all(Array.from({ length: 20 }, () => hold('GET /events HTTP/1.1\r\nHost: x\r\n\r\n')));
+    await Promise.all(Array.from({ length: 100 }, () => hold('GET / HTTP/1.1\r\nHost: x\r\n')));
+    return (await fetch(new URL('/metrics', url))).status;
+  });
+  assert.ok([0, 3].includes(result.code), result.err); // how busy the machine is does not matter here
+  assert.equal(result.seen, 200);
+  const document = JSON.parse(readFileSync(join(scratch, 'held.json'), 'utf8'));
+  assert.equal(document.publishes.acked, document.publishes.attempted);
 }
 
 {
