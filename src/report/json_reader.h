@@ -48,7 +48,7 @@ bool json_is_nothing(const struct json_node *node); /* null, or failed */
 uint64_t json_uint_of(const struct json_node *node, uint64_t most);
 int64_t json_int_of(const struct json_node *node, int64_t least, int64_t most);
 double json_double_of(const struct json_node *node); /* 0 to JSON_DOUBLE_MAX */
-double json_signed_of(const struct json_node *node); /* -JSON_DOUBLE_MAX to JSON_DOUBLE_MAX; of null NaN */
+double json_signed_of(const struct json_node *node); /* of null NaN */
 bool json_bool_of(const struct json_node *node);
 const char *json_text_of(const struct json_node *node);                   /* kept in texts */
 void json_chars_of(const struct json_node *node, char *out, size_t size); /* as JSON_FIELD_CHARS */

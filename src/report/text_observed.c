@@ -45,7 +45,7 @@ static struct observed_summary in_measure(
 
 /* A file may say what no process has. */
 static uint64_t whole_bytes(double value) {
-  return value > 0 ? (uint64_t)value : 0;
+  return value <= 0 ? 0 : value < 1e19 ? (uint64_t)value : (uint64_t)1e19;
 }
 
 static void bytes_text(char out[112], const struct observed_summary *s) {

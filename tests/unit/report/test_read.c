@@ -258,6 +258,25 @@ static void what_is_wrong_is_named(void **state) {
   report_free(&r);
 }
 
+/* What a page of metrics shows may be any number, as nanoseconds since 1970 are. */
+static void observed_values_may_be_large(void **state) {
+  (void)state;
+  struct report r = sample_valid(), back = {0};
+  struct err err = {0};
+  json_t *root = parsed(&r);
+  put(root, "observed",
+      json_loads("[{\"source\":\"a\",\"role\":\"other\",\"label\":\"\",\"error\":null,\"interval_s\":1,"
+                 "\"columns\":[\"rss_bytes\",\"cpu_cores\"],\"rows\":[[0,1.8e18,-1e300]]}]",
+          0, NULL));
+  if (read_json(root, &back, &err) != STATUS_OK) fail_msg("%s", err.text);
+  assert_true(back.observed[0].value[1] == 1.8e18);
+  char *text = sample_written(report_write_text, &back);
+  free(text);
+  json_decref(root);
+  report_free(&back);
+  report_free(&r);
+}
+
 static void assert_refused(const char *text, const char *says) {
   struct report back = {0};
   struct err err = {0};
@@ -335,6 +354,7 @@ int main(void) {
       cmocka_unit_test(version_1_keeps_its_percentiles),
       cmocka_unit_test(unknown_keys_do_no_harm),
       cmocka_unit_test(what_is_wrong_is_named),
+      cmocka_unit_test(observed_values_may_be_large),
       cmocka_unit_test(no_json_is_refused_in_one_line),
       cmocka_unit_test(kinds_are_told_apart),
       cmocka_unit_test(files_that_cannot_be_read_are_named),
