@@ -21,6 +21,7 @@
 #define STALL_NS (30 * NS_PER_SEC) /* a request or response that does not move */
 #define SWEEP_NS NS_PER_SEC
 #define NOTIFICATIONS_MAX 4                   /* under way at once; more are dropped */
+#define NOTIFICATION_NS (5 * NS_PER_SEC)      /* until one is given up */
 #define LONG_FRAMES_MAX (UINT64_C(256) << 20) /* bytes that frames under way may ask for beyond a window */
 #define LONG_FRAME_BYTES (256u * 1024)
 
@@ -32,6 +33,7 @@ struct call {
   struct buf response; /* held back until the commit */
   uint64_t moved_ns;
   uint32_t expected; /* of a long frame */
+  uint32_t waiting;  /* bytes of the response, until the stream is over */
   bool answered;
   enum ricochet_protocol protocol;
 };
@@ -47,6 +49,12 @@ struct notice {
   char owner[64], folder[260];
 };
 
+/* A notification under way. */
+struct notifying {
+  struct libp2p_stream *stream; /* NULL: free */
+  uint64_t since_ns;
+};
+
 struct ricochet_house {
   struct libp2p_identity identity;
   struct loop *loop;
@@ -55,6 +63,7 @@ struct ricochet_house {
   struct table guests;
   struct call *first, *last; /* calls */
   struct notice notices[NOTIFICATIONS_MAX];
+  struct notifying notifyings[NOTIFICATIONS_MAX];
   uint32_t noticed, notifying;
   uint32_t unwritten; /* responses that are held back */
   uint64_t expected_bytes;
@@ -80,6 +89,7 @@ static void free_call(struct call *call) {
   *(call->previous ? &call->previous->next : &house->first) = call->next;
   *(call->next ? &call->next->previous : &house->last) = call->previous;
   house->expected_bytes -= call->expected;
+  house->service.waiting_bytes -= call->waiting;
   if (call->answered && call->response.len > 0) house->unwritten--;
   buf_free(&call->response);
   free(call);
@@ -120,6 +130,8 @@ static void answer(struct call *call, struct view body) {
   house->service.in_flight = house->unwritten;
   ricochet_serve(&house->service, call->protocol, &guest->peer, body, clock_wall_ms(), &call->response);
   call->answered = true;
+  call->waiting = call->response.len;
+  house->service.waiting_bytes += call->waiting;
   if (call->response.len > 0) house->unwritten++;
 }
 
@@ -136,7 +148,9 @@ static size_t on_received(struct libp2p_stream *stream, uint8_t *data, size_t le
     return 0;
   }
   answer(call, body);
-  return used;
+  if (call->response.len > 0) return used;
+  end_call(call); /* no response fits into a frame, or into memory */
+  return 0;
 }
 
 static void on_closed(struct libp2p_stream *stream, enum libp2p_stream_end end) {
@@ -217,10 +231,32 @@ static size_t on_notify_received(struct libp2p_stream *stream, uint8_t *data, si
   return len;
 }
 
+static void note_sent(struct ricochet_house *house, struct libp2p_stream *stream, uint64_t now_ns) {
+  struct notifying *place = house->notifyings;
+  while (place->stream)
+    place++;
+  *place = (struct notifying){stream, now_ns};
+  house->notifying++;
+}
+
 static void on_notify_closed(struct libp2p_stream *stream, enum libp2p_stream_end end) {
   struct ricochet_house *house = libp2p_stream_user(stream);
   (void)end;
+  for (size_t i = 0; i < NOTIFICATIONS_MAX; i++) {
+    if (house->notifyings[i].stream == stream) house->notifyings[i].stream = NULL;
+  }
   house->notifying--;
+}
+
+/* A peer that does not end its half would keep all others from being told. */
+static void give_up_notifications(struct ricochet_house *house, uint64_t now_ns) {
+  for (size_t i = 0; i < NOTIFICATIONS_MAX; i++) {
+    struct notifying *place = &house->notifyings[i];
+    if (!place->stream || now_ns < place->since_ns + NOTIFICATION_NS) continue;
+    libp2p_stream_reset(place->stream);
+    place->stream = NULL;
+    house->notifying--;
+  }
 }
 
 static const struct libp2p_stream_ops notify_ops = {.received = on_notify_received, .closed = on_notify_closed};
@@ -246,7 +282,7 @@ static void notify(struct ricochet_house *house, const struct notice *notice) {
   struct libp2p_stream *stream =
       libp2p_open_stream(guest->conn, ricochet_protocol_id(RICOCHET_NOTIFY), &notify_ops, house);
   if (!stream) return;
-  house->notifying++;
+  note_sent(house, stream, clock_now_ns());
   write_notice(house, notice, &out);
   libp2p_stream_write(stream, out.data, out.len);
   libp2p_stream_end(stream);
@@ -299,6 +335,7 @@ static void sweep(struct timer *timer, uint64_t now_ns) {
     bool waits = call->answered && call->response.len > 0;
     if (!waits && now_ns > call->moved_ns + STALL_NS) end_call(call);
   }
+  give_up_notifications(house, now_ns);
   timer_arm(loop_wheel(house->loop), timer, now_ns + SWEEP_NS);
 }
 

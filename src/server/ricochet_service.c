@@ -22,6 +22,7 @@ void ricochet_limits_defaults(struct ricochet_limits *out) {
       .feed_entries = 10000,
       .in_flight = 1000,
       .storage_bytes = UINT64_C(10) * 1000 * 1000 * 1000,
+      .waiting_bytes = UINT64_C(256) << 20,
   };
 }
 
@@ -281,6 +282,8 @@ static bool is_refused(struct ricochet_call *call, struct ricochet_peer *peer, s
     snprintf(text, sizeof text, "server at capacity: %u requests in flight, retry after %dms", service->in_flight,
         SHED_HINT_MS);
     ricochet_refuse(call, RICOCHET_OVERLOADED, text, SHED_HINT_MS);
+  } else if (service->waiting_bytes > service->limits.waiting_bytes) {
+    ricochet_refuse(call, RICOCHET_OVERLOADED, "server at capacity: too many bytes wait to be read", SHED_HINT_MS);
   } else if (is_over_budget(service) && is_write(call->protocol, body)) {
     ricochet_refuse(call, RICOCHET_FULL, "storage budget exhausted", -1);
   } else {

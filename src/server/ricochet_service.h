@@ -16,6 +16,7 @@ struct ricochet_limits {
   uint32_t in_flight;      /* requests whose responses are held back (1,000); more are shed with 503 */
   uint32_t rate_per_sec;   /* requests of one peer; 0: no limit */
   uint64_t storage_bytes;  /* of the store (10 GB); then writes get 507 */
+  uint64_t waiting_bytes;  /* of responses that have not left (256 MiB); then requests are shed with 503 */
 };
 void ricochet_limits_defaults(struct ricochet_limits *out);
 
@@ -30,7 +31,8 @@ struct ricochet_service {
   struct ricochet_store *store;
   struct ricochet_limits limits;
   bool draining;
-  uint32_t in_flight; /* kept by the caller */
+  uint32_t in_flight;     /* kept by the caller */
+  uint64_t waiting_bytes; /* of responses that are not over yet; kept by the caller */
   /* A message landed in a private mailbox. The views live during the call. */
   void (*arrived)(void *context, struct view owner, struct view folder);
   void *context;

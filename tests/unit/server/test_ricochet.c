@@ -373,6 +373,10 @@ static void test_order_of_checks(void **state) {
   r = read_response(ask(house, RICOCHET_DOCUMENT, "no JSON"), 503); /* malformed requests are shed too */
   assert_true(r.answer.retry_after_ms > 0);
   house->service.in_flight = 0;
+  house->service.waiting_bytes = house->service.limits.waiting_bytes + 1;
+  r = read_response(ask(house, RICOCHET_DOCUMENT, DOC("LIST", "")), 503);
+  assert_true(r.answer.retry_after_ms > 0);
+  house->service.waiting_bytes = 0;
   house->service.limits.storage_bytes = 1;
   house->service.calls = 0; /* looks at the file again */
   read_response(ask(house, RICOCHET_DOCUMENT, DOC("PUT", ",\"path\":\"a\",\"body\":\"\"")), 507);
