@@ -40,7 +40,8 @@ static size_t write_entry(char *out, const char *id, uint32_t sequence) {
   int len = sprintf(out, "*2\r\n$%zu\r\n%s\r\n*2\r\n$1\r\np\r\n$%d\r\n", strlen(id), id, RIG_SIZE);
   struct payload payload = rig_payload(sequence);
   payload_write(PAYLOAD_BINARY, (uint8_t *)out + len, &payload);
-  memcpy(out + len + RIG_SIZE, "\r\n", 2);
+  out[len + RIG_SIZE] = '\r';
+  out[len + RIG_SIZE + 1] = '\n';
   return (size_t)len + RIG_SIZE + 2;
 }
 
