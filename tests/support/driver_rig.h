@@ -27,6 +27,7 @@ struct rig {
   uint8_t in[65536]; /* what the client sent and the test has not read */
   size_t in_len;
   char text[4096]; /* the message that was taken last */
+  size_t text_len;
   /* What the hooks were told. */
   int established, failed, acked, delivered, wakes;
   int32_t failed_code, acked_code;
@@ -201,6 +202,7 @@ static inline const char *rig_take_text(struct rig *r) {
   assert_true(event.len < sizeof r->text);
   memcpy(r->text, event.data, event.len);
   r->text[event.len] = '\0';
+  r->text_len = event.len;
   rig_drop(r, used);
   return r->text;
 }
