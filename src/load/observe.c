@@ -392,9 +392,10 @@ enum status observer_check(const struct observe_list *list, struct err *err) {
 
 /* --- the end --- */
 
+/* Infinities are no numbers of a report either. */
 static bool was_never_seen(const struct report_observed *out, uint32_t column) {
   for (uint32_t row = 0; row < out->rows; row++) {
-    if (!isnan(out->value[(size_t)row * (out->columns + 1) + 1 + column])) return false;
+    if (isfinite(out->value[(size_t)row * (out->columns + 1) + 1 + column])) return false;
   }
   return out->rows > 0;
 }

@@ -14,6 +14,7 @@ struct scrape {
   char error[CURL_ERROR_SIZE];
   bool running;
   bool skipping; /* the rest of a line that is too long */
+  bool ended;    /* "# EOF" came: what follows is no part of the page */
   struct buf line;
   size_t bytes;
   uint64_t samples;
@@ -23,7 +24,9 @@ struct scrape {
 static void take_line(struct scrape *scrape, struct view line) {
   struct openmetrics_series series;
   double value;
-  if (openmetrics_read(line, &series, &value) != OPENMETRICS_SAMPLE) return;
+  enum openmetrics_line kind = openmetrics_read(line, &series, &value);
+  if (kind == OPENMETRICS_END) scrape->ended = true;
+  if (scrape->ended || kind != OPENMETRICS_SAMPLE) return;
   scrape->samples++;
   for (uint32_t i = 0; i < scrape->target->series_count; i++) {
     if (!openmetrics_selects(&scrape->target->series[i], &series)) continue;
@@ -116,6 +119,7 @@ bool scrape_begin(struct scrape *scrape) {
   scrape->error[0] = '\0';
   scrape->line.len = 0;
   scrape->skipping = false;
+  scrape->ended = false;
   scrape->bytes = 0;
   scrape->samples = 0;
   for (int i = 0; i < OBSERVE_SERIES_MAX; i++)

@@ -49,7 +49,7 @@ async function startFaultyPage(onThird) {
     if (request.url !== '/m?x=1;y=2') asked = 100;
     response.statusCode = ++asked > 3 ? 503 : 200;
     if (asked === 3) onThird();
-    response.end('# TYPE a counter\na_total{b="c"} 1\na_total{b="d"} 2\n# EOF\n');
+    response.end('# TYPE a counter\na_total{b="c"} 1\na_total{b="d"} 2\n# EOF\na_total{b="d"} 40\n');
   });
   await new Promise((resolve) => page.listen(0, '127.0.0.1', resolve));
   page.unref();
