@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 #define TURN_NS (100 * NS_PER_MS)
-#define STREAMS_MAX 1024           /* of one connection: an answered one counts until its end has left */
-#define STALL_NS (30 * NS_PER_SEC) /* a request or response that does not move */
+#define STREAMS_MAX 1024              /* of one connection: an answered one counts until its end has left */
+#define STALL_NS (30 * NS_PER_SEC)    /* a request or response that does not move */
+#define REQUEST_NS (120 * NS_PER_SEC) /* a request that moves, but does not come to its end */
 #define SWEEP_NS NS_PER_SEC
 #define NOTIFICATIONS_MAX 4                   /* under way at once; more are dropped */
 #define NOTIFICATION_NS (5 * NS_PER_SEC)      /* until one is given up */
@@ -31,7 +32,7 @@ struct call {
   struct ricochet_house *house;
   struct libp2p_stream *stream;
   struct buf response; /* held back until the commit */
-  uint64_t moved_ns;
+  uint64_t began_ns, moved_ns;
   uint32_t expected; /* of a long frame */
   uint32_t waiting;  /* bytes of the response, until the stream is over */
   bool answered;
@@ -108,7 +109,7 @@ static void accept_call(struct libp2p_stream *stream, void *user, enum ricochet_
   }
   call->stream = stream;
   call->protocol = protocol;
-  call->moved_ns = clock_now_ns();
+  call->began_ns = call->moved_ns = clock_now_ns();
   link_call(user, call);
   libp2p_stream_set_user(stream, call);
 }
@@ -333,7 +334,8 @@ static void sweep(struct timer *timer, uint64_t now_ns) {
   for (struct call *call = house->first; call; call = next) {
     next = call->next;
     bool waits = call->answered && call->response.len > 0;
-    if (!waits && now_ns > call->moved_ns + STALL_NS) end_call(call);
+    bool drips = !call->answered && now_ns > call->began_ns + REQUEST_NS;
+    if (drips || (!waits && now_ns > call->moved_ns + STALL_NS)) end_call(call);
   }
   give_up_notifications(house, now_ns);
   timer_arm(loop_wheel(house->loop), timer, now_ns + SWEEP_NS);
