@@ -210,7 +210,7 @@ static enum status note_url(struct web *web, struct address at, struct err *err)
 }
 
 enum status web_open(struct web **out, const char *option, const char *listen, bool with_page, struct err *err) {
-  struct address at;
+  struct address at = {0};
   enum status status = read_listen(option, listen, &at, err);
   if (status != STATUS_OK) return status;
   struct web *web = calloc(1, sizeof *web);
