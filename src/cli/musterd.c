@@ -99,9 +99,9 @@ static bool take_ricochet(struct options *options, const char *text) {
   struct url url;
   uint16_t port = 55223;
   config->ricochet = true;
-  if (text && strspn(text, "0123456789") == strlen(text)) {
+  if (text[0] && strspn(text, "0123456789") == strlen(text)) {
     if (!read_port("ricochet", text, &port)) return false;
-  } else if (text) {
+  } else if (text[0]) {
     if (url_parse(text, &url, NULL) != STATUS_OK || url.scheme[0] || url.path[0]) {
       fprintf(stderr, "musterd: --ricochet: \"%.100s\" is neither a port nor HOST:PORT\n", text);
       return false;
@@ -154,22 +154,22 @@ static bool lift_rate_limits(struct options *options, const char *text) {
 
 #define IN_CONFIG(member) offsetof(struct options, config.member)
 #define NUMBER(its_name, member, least, most)                                                                          \
-  { .name = its_name, .kind = OPTION_NUMBER, .offset = IN_CONFIG(member), .min = least, .max = most }
+  { .name = (its_name), .kind = OPTION_NUMBER, .offset = IN_CONFIG(member), .min = (least), .max = (most) }
 #define PORT(its_name, member)                                                                                         \
-  { .name = its_name, .kind = OPTION_PORT, .offset = IN_CONFIG(member) }
+  { .name = (its_name), .kind = OPTION_PORT, .offset = IN_CONFIG(member) }
 #define TEXT(its_name, member)                                                                                         \
-  { .name = its_name, .kind = OPTION_TEXT, .offset = IN_CONFIG(member) }
+  { .name = (its_name), .kind = OPTION_TEXT, .offset = IN_CONFIG(member) }
 #define SWITCH(its_name, member)                                                                                       \
-  { .name = its_name, .kind = OPTION_SWITCH, .offset = offsetof(struct options, member) }
+  { .name = (its_name), .kind = OPTION_SWITCH, .offset = offsetof(struct options, member) }
 #define OWN(its_name, its_take, argument)                                                                              \
-  { .name = its_name, .kind = OPTION_OWN, .take = its_take, .has_arg = argument }
+  { .name = (its_name), .kind = OPTION_OWN, .take = (its_take), .has_arg = (argument) }
 
 static const struct server_option {
   const char *name;
   enum option_kind kind;
   size_t offset;                                           /* in struct options; of OPTION_OWN 0 */
   uint32_t min, max;                                       /* of OPTION_NUMBER */
-  bool (*take)(struct options *options, const char *text); /* of OPTION_OWN; text NULL: none was given */
+  bool (*take)(struct options *options, const char *text); /* of OPTION_OWN; text "": none was given */
   int has_arg;                                             /* of OPTION_OWN */
 } server_options[] = {
     OWN("host", take_hosts, required_argument),
@@ -248,7 +248,8 @@ static bool read_options(int argc, char **argv, struct options *options) {
     if (id != 0) continue;
     /* An address behind --ricochet is its own, although it may be left out. */
     bool apart = long_options[index].has_arg == optional_argument && !optarg && optind < argc && argv[optind][0] != '-';
-    if (!take_option(options, &server_options[index], apart ? argv[optind++] : optarg)) return false;
+    const char *text = apart ? argv[optind++] : optarg;
+    if (!take_option(options, &server_options[index], text ? text : "")) return false;
   }
   if (optind == argc) return true;
   fprintf(stderr, "musterd: \"%s\" is not an option; try: musterd --help\n", argv[optind]);
