@@ -254,6 +254,7 @@ static int search_with_server(
   if (embedded_start(&server, &arguments->workload, &err) != STATUS_OK) return complain(&err);
   session->kept_server = &server;
   int code = search(arguments, settings, session);
+  session->kept_server = NULL;
   if (embedded_stop(&server, &err) != STATUS_OK) complain(&err);
   return code;
 }
