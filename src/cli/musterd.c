@@ -1,4 +1,5 @@
 /* musterd: options in, exit code out. Exit codes: 0 stopped by a signal, 1 the server failed, 2 wrong usage. */
+#include "build_facts.h"
 #include "net/address.h"
 #include "server/doors.h"
 #include "server/server.h"
@@ -12,8 +13,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-
-#define MUSTERD_VERSION "0.1.0"
 
 enum { EXIT_USAGE = 2 };
 
@@ -234,15 +233,20 @@ static void list_options(struct option out[OPTIONS + 1]) {
   }
 }
 
+/* What getopt_long stopped at, in one line; getopt says nothing itself, since the list of letters begins with a colon.
+ */
+static bool refuse_option(int id, const char *word) {
+  const char *why = id == ':' ? "needs a value" : "is an unknown option, short for several, or takes no value";
+  fprintf(stderr, "musterd: %s %s: `musterd --help` lists them\n", word, why);
+  return false;
+}
+
 static bool read_options(int argc, char **argv, struct options *options) {
   struct option long_options[OPTIONS + 1];
   int id, index = 0;
   list_options(long_options);
-  while ((id = getopt_long(argc, argv, "hV", long_options, &index)) != -1) {
-    if (id == '?') {
-      fprintf(stderr, "Try: musterd --help\n");
-      return false;
-    }
+  while ((id = getopt_long(argc, argv, ":hV", long_options, &index)) != -1) {
+    if (id == '?' || id == ':') return refuse_option(id, argv[optind - 1]);
     options->help |= id == 'h';
     options->version |= id == 'V';
     if (id != 0) continue;
@@ -252,7 +256,7 @@ static bool read_options(int argc, char **argv, struct options *options) {
     if (!take_option(options, &server_options[index], text ? text : "")) return false;
   }
   if (optind == argc) return true;
-  fprintf(stderr, "musterd: \"%s\" is not an option; try: musterd --help\n", argv[optind]);
+  fprintf(stderr, "musterd: \"%s\" is not an option: `musterd --help` lists them\n", argv[optind]);
   return false;
 }
 
@@ -362,7 +366,7 @@ int main(int argc, char **argv) {
     return EXIT_SUCCESS;
   }
   if (options.version) {
-    printf("musterd %s\n", MUSTERD_VERSION);
+    printf("musterd %s\n", MUSTER_VERSION);
     return EXIT_SUCCESS;
   }
   return check_options(&options) ? serve(&options.config) : EXIT_USAGE;

@@ -1,4 +1,5 @@
 /* Plain HTTP on the WebSocket port (section 1.1): the upgrade of /im, and three small answers. */
+#include "build_facts.h"
 #include "net/http.h"
 #include "server/gateway.h"
 #include "server/session.h"
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MUSTERD_VERSION_JSON "{\"version\":\"" SERVER_VERSION_PREFIX "0.1.0\"}"
+#define MUSTERD_VERSION_JSON "{\"version\":\"" SERVER_VERSION_PREFIX MUSTER_VERSION "\"}"
 
 static void answer(struct session *session, const char *status, const char *body) {
   char head[256];

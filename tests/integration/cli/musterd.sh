@@ -61,9 +61,9 @@ ended() {
 }
 
 check_file_limit
-refused "unrecognized option|unknown option" --frobnicate
+refused "unknown option" --frobnicate
 refused "no-such|option" no-such
-refused "requires an argument" --ws-port
+refused "^musterd: --ws-port needs a value" --ws-port
 for value in '' -1 65536 five 5x 0x10 99999999999; do
   refused "--ws-port: .*whole number from 0 to 65535" --ws-port "$value"
 done
