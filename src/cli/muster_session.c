@@ -1,6 +1,7 @@
 #include "cli/muster_session.h"
 
 #include "base/clock.h"
+#include "build_facts.h"
 #include "cli/muster_outputs.h"
 #include "cli/muster_progress.h"
 #include "cli/muster_say.h"
@@ -109,6 +110,10 @@ struct index_entry session_index_entry(const struct report *report) {
 
 enum status session_check_new_file(const char *option, const char *path, struct err *err) {
   if (!path || session_is_folder(path)) return STATUS_OK;
+  if (strcmp(path, "-") == 0) {
+    return err_set(
+        err, STATUS_USAGE, "%s -: name a file; of a run only --json and --jsonl take - for standard output", option);
+  }
   if (access(path, F_OK) != 0) return STATUS_OK;
   return err_set(
       err, STATUS_USAGE, "%s: %.300s exists already and is never overwritten: choose another name", option, path);
@@ -153,6 +158,9 @@ void session_path(char out[PATH_MAX], const char *place, const struct session_do
 static void describe_server(struct report *report, const struct embedded *embedded) {
   bool durable = strcmp(report->workload.ack_policy, "durable") == 0;
   report->workload.push_window = embedded->push_window;
+  if (!report->target.server_version[0]) { /* the protocol does not tell; it is of this very build */
+    snprintf(report->target.server_version, sizeof report->target.server_version, "musterd-%s", MUSTER_VERSION);
+  }
   const char *driver = report->workload.driver;
   if (driver && strcmp(driver, "juggle") != 0 && strcmp(driver, "ricochet") != 0) {
     snprintf(report->target.ack_policy, sizeof report->target.ack_policy, "received");

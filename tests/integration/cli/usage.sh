@@ -162,6 +162,7 @@ done
 echo old >"$scratch/old"
 refused 2 'exists already' run private --output old
 refused 2 'exists already' run private --json old
+refused 2 '--csv -: name a file' run private --csv -
 refused 2 'exists already' run private --hlog old
 refused 2 'is a folder' run private --hlog .
 refused 2 'exists already' run private --html old
