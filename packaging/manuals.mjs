@@ -58,9 +58,9 @@ function roffBody(text) {
   const lines = [];
   let inOption = false;
   for (const line of text.split('\n')) {
-    const option = line.match(optionLine) ?? line.match(/^ {2}([A-Za-z][\w-]*) {2,}(.*)$/);
+    const option = line.match(optionLine) ?? line.match(/^ {2}([A-Za-z][\w-]*(?: \.{3})?) {2,}(.*)$/);
     if (/^Usage: /.test(line) || /^ {7}muster/.test(line)) continue;
-    if (/^[A-Z][^.]*$/.test(line) && (/:$/.test(line) || /^[A-Z][a-z]+$/.test(line))) {
+    if (/^[A-Z](?:[^.]|\.{3})*$/.test(line) && (/:$/.test(line) || /^[A-Z][a-z]+$/.test(line))) {
       lines.push(`.SH "${roff(line.replace(/:$/, '').toUpperCase()).replaceAll('"', '')}"`);
       inOption = false;
     } else if (option) {

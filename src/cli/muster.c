@@ -99,7 +99,7 @@ static int command_help(int argc, char **argv) {
   if (!found) return unknown_command(argv[0]);
   puts("muster: does your real-time messaging server pass muster?\n\nUsage: muster COMMAND [options]\n");
   for (size_t i = 0; i < COMMANDS; i++) {
-    if (argc == 0 || strcmp(argv[0], commands[i].name) == 0) printf("  %-9s %s\n", commands[i].name, commands[i].help);
+    if (argc == 0 || strcmp(argv[0], commands[i].name) == 0) printf("  %-9s  %s\n", commands[i].name, commands[i].help);
   }
   puts("\nWithout --target a musterd is started on free ports and driven: `muster run private` just works.\n"
        "Exit codes: 0 valid, 1 an objective is broken, 2 usage, 3 invalid run, 4 target unreachable.");

@@ -272,6 +272,15 @@ static int print_plan(const struct run_arguments *arguments, struct workload *wo
   return page.fits || code != EXIT_VALID ? code : complain(&err);
 }
 
+static int help_plan(void) {
+  puts("Usage: muster plan WORKLOAD|PRESET|FILE.yaml [options of `muster run`] [--json -]\n\n"
+       "Says what the run would do, and what it would ask of this machine: connections, open files, memory and\n"
+       "settings of the kernel. Nothing is started and nothing connected. --json - prints it as JSON.\n\n"
+       "`muster help run all` lists the options of a run.\n"
+       "Exit codes: 0 this machine can carry it, 2 usage, or it cannot.");
+  return finish_stdout(EXIT_VALID);
+}
+
 int command_plan(int argc, char **argv) {
   struct run_arguments arguments;
   struct err err = {0};
@@ -279,8 +288,7 @@ int command_plan(int argc, char **argv) {
   if (run_arguments_parse(argc, argv, &arguments, &err) != STATUS_OK) {
     code = complain(&err);
   } else if (arguments.help) {
-    run_arguments_help(stdout, NULL);
-    code = finish_stdout(EXIT_VALID);
+    code = help_plan();
   } else {
     code = print_plan(&arguments, &arguments.workload);
   }
