@@ -19,7 +19,8 @@ if(NOT MUSTER_SANITIZE AND NOT MUSTER_FUZZ)
   install(DIRECTORY ${manuals}/man ${manuals}/bash-completion ${manuals}/zsh DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
   install(FILES ${manuals}/changelog.gz DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md" PATTERN "*.schema.json")
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING
+        PATTERN "*.md" PATTERN "*.schema.json" PATTERN "*.yaml")
 install(FILES README.md packaging/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(CPACK_GENERATOR DEB)
@@ -27,9 +28,9 @@ set(CPACK_PACKAGE_NAME muster)
 set(CPACK_PACKAGE_CONTACT "muster maintainers <maintainers@muster.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "benchmark suite for real-time messaging servers")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-    "Drives JuggleIM, MQTT, NATS, Redis, Socket.IO, STOMP and WebSocket servers
- with simulated clients on an open-loop schedule, and accounts for every
- expected delivery. musterd, a JuggleIM-compatible server, comes along.")
+    "Drives JuggleIM, MQTT, NATS, Redis, Socket.IO, STOMP, Ricochet and WebSocket
+servers with simulated clients on an open-loop schedule, and accounts for every
+expected delivery. musterd, a JuggleIM-compatible server, comes along.")
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
