@@ -7,7 +7,8 @@
 #include <string.h>
 
 static enum status bad_url(const char *text, const char *why, struct err *err) {
-  return err_set(err, STATUS_USAGE, "\"%.200s\" is no address: %s (write ws://host:port/path or host:port)", text, why);
+  return err_set(
+      err, STATUS_USAGE, "\"%.200s\" is no address: %s (write scheme://host:port/path or host:port)", text, why);
 }
 
 static char lower(char c) {
