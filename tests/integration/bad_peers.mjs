@@ -63,6 +63,33 @@ await against('garbage envelope', await fake((socket) => upgrade(socket, () => s
 await against('a frame of 2^62 bytes', await fake((socket) => upgrade(socket, () => socket.write(Buffer.from([0x82, 127, 0x40, 0, 0, 0, 0, 0, 0, 0])))), [3, 4], /protocol/i);
 await against('upgraded, then silent', await fake((socket) => upgrade(socket, () => {})), [3, 4], /time|deadline|no answer/i);
 
+// Other protocols' servers: the same rules.
+async function other(what, scheme, behave, codes, pattern) {
+  const peer = await fake((socket) => socket.once('data', (data) => behave(socket, data)));
+  const result = await muster(['run', 'private', '--quiet', ...small, '--target', `${scheme}://${peer}`], { deadlineMs: 60000 });
+  const text = result.out + result.err;
+  assert.equal(result.signal, null, `${what}: crashed: ${text}`);
+  assert.ok(codes.includes(result.code), `${what}: exit code ${result.code}, not ${codes}: ${text}`);
+  assert.match(text, pattern, what);
+  assert.doesNotMatch(text, /[\x00-\x08\x0b-\x1f\x7f]/, `${what}: nothing that a terminal obeys`);
+  if (result.code === 4) assert.ok(oneLine(result.err), `${what}: one line: ${result.err}`);
+  console.log(`${what}: exit ${result.code} in ${result.ms} ms: ${(result.err || result.out).trim().split('\n').at(-1)}`);
+}
+const connected = 'CONNECTED\nversion:1.2\nserver:x\x1b[2J\n\n\0';
+await other('STOMP: garbage', 'stomp', (socket) => socket.write(Buffer.alloc(4096, 0xff)), [4], /no STOMP/);
+await other('STOMP: an ERROR with controls', 'stomp', (socket) => socket.end('ERROR\nmessage:Bad CONNECT\x1b[2J\n\none\ntwo\x07\0'), [4], /refuses us: Bad CONNECT/);
+await other('STOMP: a header without end', 'stomp', (socket) => socket.write(`CONNECTED\nh:${'x'.repeat(200000)}`), [4], /no STOMP/);
+await other('STOMP: a body of 4 GiB', 'stomp', (socket) => socket.write(`${connected}MESSAGE\ncontent-length:4294967295\n\n`), [4], /protocol/);
+await other('Socket.IO: pings without end, reads nothing', 'socketio', (socket, data) => {
+  const key = /sec-websocket-key: *(\S+)/i.exec(data.toString('latin1'))[1];
+  const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+  const pings = Buffer.from('\x81\x012'.repeat(20000), 'latin1');
+  const flood = () => { while (!socket.destroyed && socket.write(pings)); };
+  socket.pause().on('drain', flood);
+  socket.write(`HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`);
+  flood();
+}, [4], /time/);
+
 // The set-up API.
 async function api(what, args, codes, pattern, env = {}) {
   const result = await muster(['run', 'private', '--quiet', ...small, ...args], { env, deadlineMs: 60000 });
