@@ -233,11 +233,11 @@ static void list_options(struct option out[OPTIONS + 1]) {
   }
 }
 
-/* What getopt_long stopped at, in one line; getopt says nothing itself, since the list of letters begins with a colon.
- */
+/* What getopt_long stopped at, in one line; getopt itself is silent, since its list of letters begins with a colon. */
 static bool refuse_option(int id, const char *word) {
+  const char letter[] = {'-', (char)optopt, '\0'}; /* of short options, several of which may share a word */
   const char *why = id == ':' ? "needs a value" : "is an unknown option, short for several, or takes no value";
-  fprintf(stderr, "musterd: %s %s: `musterd --help` lists them\n", word, why);
+  fprintf(stderr, "musterd: %s %s: `musterd --help` lists them\n", optopt ? letter : word, why);
   return false;
 }
 
