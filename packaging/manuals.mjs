@@ -21,8 +21,10 @@ const workloads = ['run', 'ricochet'].flatMap((command) =>
   [...ask(muster, 'help', command).matchAll(/^ {2}([a-z][a-z-]*) {2,}/gm)].map(([, name]) => name));
 const presets = ask(muster, 'scenarios').split('\n').map((line) => line.match(/^ {0,2}([a-z][a-z0-9-]+) {2,}/)?.[1])
   .filter(Boolean);
-const drivers = [...ask(muster, 'drivers').matchAll(/^([a-z][a-z-]+) {2,}\S/gm)].map(([, name]) => name)
-  .filter((name) => name !== 'driver');
+const drivers = JSON.parse(ask(muster, 'drivers', '--json')).drivers.map(({ name }) => name);
+const listed = (command, heading) => [...ask(muster, 'help', command).split(heading)[1].split(/^[A-Z]/m)[0]
+  .matchAll(/^ {2}([a-z][a-z-]*) {2,}/gm)].map(([, name]) => name);
+const forms = listed('report', 'Forms:'), scenarios = listed('ricochet', 'Scenarios, and');
 
 // What `muster COMMAND` takes; commands without help of their own have none.
 function helpOf(name) {
@@ -133,8 +135,8 @@ function completed(name) {
   return [...own, ...run.filter((option) => !seen.has(option.name))];
 }
 
-const valuesOf = (option) => choices(option.value)
-  ?? (option.name === '--driver' ? drivers : option.name === '--kind' ? workloads : undefined);
+const known = { '--driver': drivers, '--kind': workloads, '--as': forms, '-protocol': scenarios };
+const valuesOf = (option) => choices(option.value) ?? known[option.name];
 
 function bash() {
   const cases = commands.map(({ name }) => `    ${name}) words="${completed(name).map((o) => o.name).join(' ')}" ;;`);
@@ -171,6 +173,7 @@ ${cases.filter((line) => !/^ {4}help\)/.test(line)).join('\n')}
     ${commands.map(({ name }) => name).filter(isRun).join(' | ')}) [ "$COMP_CWORD" -ne 2 ] || words="$words ${[...workloads, ...presets].join(' ')}" ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
+  case \${COMP_WORDS[1]} in help | scenarios | drivers | version) return ;; esac
   case $current in -*) ;; *) COMPREPLY+=($(compgen -f -- "$current")) ;; esac
 }
 
