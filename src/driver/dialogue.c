@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define TURN_NS (50 * NS_PER_MS)
+#define FIRST_WORD_NS (30 * NS_PER_SEC) /* a port that says nothing at all speaks something else */
 
 static struct dialogue *dialogue_of(struct stream *stream) {
   return (struct dialogue *)stream;
@@ -40,6 +41,7 @@ static void on_opened(struct stream *stream) {
 
 static size_t on_received(struct stream *stream, uint8_t *data, size_t len) {
   struct dialogue *dialogue = dialogue_of(stream);
+  dialogue->heard = true;
   return dialogue->received(dialogue, data, len);
 }
 
@@ -75,16 +77,24 @@ static bool interrupted(const struct dialogue *dialogue) {
   return flag && *flag;
 }
 
+static uint64_t patience_ends_ns(const struct dialogue *dialogue, uint64_t began_ns) {
+  uint64_t first_ns = began_ns + FIRST_WORD_NS;
+  return dialogue->heard || dialogue->deadline_ns < first_ns ? dialogue->deadline_ns : first_ns;
+}
+
 static enum status turn_until(struct dialogue *dialogue, const bool *reached, struct err *err) {
+  uint64_t began_ns = clock_now_ns();
   dialogue->err = err;
   while (!*reached && !dialogue->done) {
     uint64_t now_ns = clock_now_ns();
     if (interrupted(dialogue)) return err_set(err, STATUS_INTERRUPTED, "stopped during the set-up");
-    if (now_ns >= dialogue->deadline_ns) {
-      return err_set(err, STATUS_UNREACHABLE, "%s does not answer in time", dialogue->run->settings.target);
+    uint64_t end_ns = patience_ends_ns(dialogue, began_ns);
+    if (now_ns >= end_ns) {
+      return err_set(err, STATUS_UNREACHABLE, "%s does not answer in time: is the server alive, and does it speak %s?",
+          dialogue->run->settings.target, dialogue->run->driver->name);
     }
     uint64_t until_ns = now_ns + TURN_NS;
-    loop_turn(dialogue->loop, until_ns < dialogue->deadline_ns ? until_ns : dialogue->deadline_ns);
+    loop_turn(dialogue->loop, until_ns < end_ns ? until_ns : end_ns);
   }
   return dialogue->done ? dialogue->status : STATUS_OK;
 }

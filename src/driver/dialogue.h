@@ -1,5 +1,5 @@
 /* A dialogue: one connection to the target that a driver's prepare and release use by themselves, before and after the
- * workers. It blocks, but only until the run's set-up deadline or an interruption. */
+ * workers. It blocks, but only until the run's set-up deadline or an interruption, and 30 s for the first byte. */
 #ifndef MUSTER_DRIVER_DIALOGUE_H
 #define MUSTER_DRIVER_DIALOGUE_H
 
@@ -16,7 +16,7 @@ struct dialogue {
   size_t (*received)(struct dialogue *dialogue, uint8_t *data, size_t len);
   uint64_t deadline_ns;
   struct err *err;
-  bool opened, done;
+  bool opened, heard, done;
   enum status status; /* of what ended the wait */
 };
 
