@@ -171,7 +171,7 @@ function stepRow(step, number, path) {
     ...clockCells(step, path, 'ack'), ...clockCells(step, path, 'delivery'),
     cell('lost', formatCount), cell('rejected', formatCount), cell('timed_out', formatCount),
     g ? formatShare(g.worker_busy_share) : '–',
-    { text: step.why ?? '' },
+    { text: step.why ?? '', class: step.why ? 'sentence' : '' },
   ];
 }
 
