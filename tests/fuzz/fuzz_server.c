@@ -105,11 +105,11 @@ static void start_server(void) {
       .core = rig.core,
       .data_dir = rig.folder,
       .started_ns = clock_now_ns()};
-  struct address address;
-  require(address_resolve("127.0.0.1", 0, &address, NULL) == STATUS_OK);
+  struct door_addresses addresses;
+  require(door_addresses_read("127.0.0.1", NULL, 0, &addresses, NULL) == STATUS_OK);
   rig.gateway.core = rig.core;
   rig.gateway.metrics = &rig.metrics;
-  rig.gateway.address = &address;
+  rig.gateway.addresses = &addresses;
   require(gateway_open(&rig.gateway, NULL) == STATUS_OK);
   rig.running = true;
   rig.inputs = 0;
