@@ -130,6 +130,7 @@ static void print_needs(const struct plan_page *page) {
   page_text(stdout, "memory", "generator %s, kernel %s%s%s", bytes(n->accounting_bytes).text,
       bytes(n->kernel_bytes).text, n->server_bytes ? ", embedded server " : "",
       n->server_bytes ? bytes(n->server_bytes).text : "");
+  page_text(stdout, "", "the processes themselves, some MiB each, come on top");
   if (n->available_bytes != UINT64_MAX) page_text(stdout, "", "%s are available", bytes(n->available_bytes).text);
 }
 

@@ -103,7 +103,7 @@ static void sentence_invalid(char *out, size_t size, const struct find *find) {
   bool generator = step && step->generator_limited && find->settings.subject == FIND_SERVER;
   snprintf(out, size, "no answer: at %g %s %s, %d times in a row (%s). %g held%s", search->invalid_at,
       unit_of(&find->settings),
-      generator ? "the generator, not the server, was the limit" : "the test could not be judged",
+      generator ? "the generator or its machine, not the server, was the limit" : "the test could not be judged",
       SEARCH_INVALID_RETRIES_MAX + 1, step ? step->why : "", search->held,
       generator ? ". Give the generator more workers, cores or a machine of its own" : "");
 }

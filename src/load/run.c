@@ -660,6 +660,13 @@ static void fill_limitations(struct run *run) {
   add_limitation(report, "One trial: the spread between trials is not known.");
 }
 
+/* A run with rejections may be valid: they are what the server said. But they must not go unread. */
+static void note_rejections(struct report *report) {
+  if (codes_total(&report->measure.publishes.rejected) * 100 <= report->measure.publishes.attempted) return;
+  add_limitation(report, "More than one publish in a hundred was rejected: latencies and deliveries are those of the "
+                         "others.");
+}
+
 static void fill_settings(struct run *run) {
   const struct run_options *options = run->options;
   const struct workload *workload = &run->workload;
@@ -818,6 +825,7 @@ static enum status carry_out(struct run *run, struct err *err) {
   fill_limitations(run);
   status = merge_report(&run->plan, run->died, run->report, err);
   if (status != STATUS_OK) return status;
+  note_rejections(run->report);
   for (uint32_t i = 0; i < run->plan.workers; i++) {
     const char *error = run->plan.shared.area[i].error;
     if (error[0]) return err_set(err, STATUS_IO, "worker %u: %s", i, error);
