@@ -114,7 +114,7 @@ assert.equal(limited.document.result.end, 'stayed_invalid');
 assert.equal(limited.document.result.highest_held, null);
 assert.equal(limited.document.result.lowest_broken, null);
 assert.equal(limited.document.result.tests, 3, 'retried twice, then given up');
-assert.match(limited.out, /the\s+generator,\s+not\s+the\s+server,\s+was\s+the\s+limit/);
+assert.match(limited.out, /the\s+generator\s+or\s+its\s+machine,\s+not\s+the\s+server,\s+was\s+the\s+limit/);
 
 // The objective of a run decides its exit code, but only when it can be measured.
 const short = ['--clients', '10', '--rate', '100', '--duration', '2s', '--warmup', '200ms'];
