@@ -68,11 +68,6 @@ static uint32_t queue_recipient(const void *context, uint32_t sender, uint32_t t
   return queue_of(context, sender, target);
 }
 
-uint32_t topology_recipient(const struct topology *topology, uint32_t client) {
-  if (topology->kind != TOPOLOGY_QUEUE) return client;
-  return client < topology->senders ? UINT32_MAX : (client - topology->senders) % topology->groups;
-}
-
 /* --- everybody, or everybody else: room, broadcast, groups that all share --- */
 
 static bool hears_itself(const struct topology *topology) {

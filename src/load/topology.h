@@ -31,7 +31,10 @@ struct topology_address {
 struct topology_address topology_address(const struct topology *topology, uint32_t sender, uint32_t sequence);
 
 /* As which recipient the ledger knows a client; UINT32_MAX: as none. */
-uint32_t topology_recipient(const struct topology *topology, uint32_t client);
+static inline uint32_t topology_recipient(const struct topology *topology, uint32_t client) {
+  if (topology->kind != TOPOLOGY_QUEUE) return client;
+  return client < topology->senders ? UINT32_MAX : (client - topology->senders) % topology->groups;
+}
 
 /* The plan of a ledger of `slots` publishes; topology must outlive it. */
 struct ledger_plan topology_plan(const struct topology *topology, uint64_t slots);
