@@ -1,5 +1,7 @@
 #include "net/ws.h"
 
+#include "base/utf8.h"
+
 #include <endian.h>
 #include <string.h>
 
@@ -36,42 +38,6 @@ void ws_mask(uint8_t *data, size_t len, const uint8_t key[4], size_t offset) {
 
 static bool is_continuation_byte(uint8_t byte) {
   return (byte & 0xc0) == 0x80;
-}
-
-/* Length of the UTF-8 sequence at data, 0 when it is none (overlong, surrogate, beyond U+10FFFF, cut off). */
-static size_t utf8_sequence(const uint8_t *data, size_t len) {
-  uint8_t first = data[0];
-  if (first < 0x80) return 1;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  if (len < size) return 0;
-  for (size_t i = 1; i < size; i++) {
-    if (!is_continuation_byte(data[i])) return 0;
-  }
-  uint8_t second = data[1];
-  if (first == 0xe0 && second < 0xa0) return 0;
-  if (first == 0xed && second > 0x9f) return 0;
-  if (first == 0xf0 && second < 0x90) return 0;
-  if (first == 0xf4 && second > 0x8f) return 0;
-  return size;
-}
-
-static bool utf8_valid(const uint8_t *data, size_t len) {
-  size_t at = 0;
-  while (at < len) {
-    uint64_t word;
-    if (len - at >= sizeof word) {
-      memcpy(&word, data + at, sizeof word);
-      if (!(word & UINT64_C(0x8080808080808080))) {
-        at += sizeof word;
-        continue;
-      }
-    }
-    size_t size = utf8_sequence(data + at, len - at);
-    if (!size) return false;
-    at += size;
-  }
-  return true;
 }
 
 static bool close_code_valid(unsigned code) {
@@ -155,7 +121,7 @@ static size_t read_close(uint8_t *payload, size_t len, size_t used, struct ws_ev
   if (len == 1) return fail(event, used, 1002, "a close frame of one byte");
   unsigned code = (unsigned)payload[0] << 8 | payload[1];
   if (!close_code_valid(code)) return fail(event, used, 1002, "the close code is not allowed");
-  if (!utf8_valid(payload + 2, len - 2)) return fail(event, used, 1007, "the close reason is not UTF-8");
+  if (!utf8_valid(view_of(payload + 2, len - 2))) return fail(event, used, 1007, "the close reason is not UTF-8");
   event->close_code = (uint16_t)code;
   event->data = payload + 2;
   event->len = len - 2;
@@ -163,7 +129,8 @@ static size_t read_close(uint8_t *payload, size_t len, size_t used, struct ws_ev
 }
 
 static size_t read_message(uint8_t opcode, uint8_t *data, size_t len, size_t used, struct ws_event *event) {
-  if (opcode == WS_TEXT && !utf8_valid(data, len)) return fail(event, used, 1007, "a text message is not UTF-8");
+  if (opcode == WS_TEXT && !utf8_valid(view_of(data, len)))
+    return fail(event, used, 1007, "a text message is not UTF-8");
   *event = (struct ws_event){.kind = WS_EVENT_MESSAGE, .opcode = opcode, .data = data, .len = len};
   return used;
 }

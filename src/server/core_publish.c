@@ -303,8 +303,8 @@ static int32_t publish_to_room(struct core *core, const struct request *request,
   if (!target.len) return JUGGLE_TOPIC_MISSING;
   if (view_is(topic, "c_join")) return room_join(core, from, target, request->part[2], &result->time_ms);
   if (view_is(topic, "c_quit")) return room_quit(core, from, target);
-  bool readable = juggle_read_up_msg(request->part[2], up) && up->client_uid.len <= CLIENT_UID_MAX;
-  if (!readable) return JUGGLE_MSG_PARAMETER;
+  bool readable = juggle_read_up_msg(request->part[2], up) && juggle_up_msg_is_sound(up);
+  if (!readable || up->client_uid.len > CLIENT_UID_MAX) return JUGGLE_MSG_PARAMETER;
   publish->client_uid = up->client_uid.len > 0;
   if (answer_repeated(core, publish, result)) return JUGGLE_OK;
   give_uid(core, publish);
@@ -327,7 +327,8 @@ static int32_t publish_from(
   int32_t code = address(core, publish, request->part[0], target);
   if (code == JUGGLE_TOPIC_UNSUPPORTED) result->time_ms = core->now_ms;
   if (code != JUGGLE_OK) return code;
-  if (!juggle_read_up_msg(request->part[2], &publish->up)) return JUGGLE_MSG_PARAMETER;
+  bool readable = juggle_read_up_msg(request->part[2], &publish->up) && juggle_up_msg_is_sound(&publish->up);
+  if (!readable) return JUGGLE_MSG_PARAMETER;
   publish->directed = publish->group && publish->up.to_user_ids.len;
   publish->no_copy = publish->channel == JUGGLE_SYSTEM;
   if (!publish->group) publish->receiver = user_get(core, publish->sender->app, target);

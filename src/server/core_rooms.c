@@ -7,6 +7,7 @@
  * out before a member pulled is lost to that member and counted (room_dropped). */
 #include "server/core_groups.h"
 
+#include "base/utf8.h"
 #include "wire/pb.h"
 
 #include <stdlib.h>
@@ -202,7 +203,7 @@ void rooms_leave(struct core *core, struct session *session) {
 
 int32_t room_join(struct core *core, struct session *session, struct view target, struct view data, int64_t *time_ms) {
   struct juggle_room_request request;
-  if (!juggle_read_room_request(data, &request)) return JUGGLE_MSG_PARAMETER;
+  if (!juggle_read_room_request(data, &request) || !utf8_valid(request.name)) return JUGGLE_MSG_PARAMETER;
   struct app *app = session->user->app;
   int32_t code = JUGGLE_ROOM_UNKNOWN;
   struct room *room = request.auto_create ? room_get(core, app, target, request.name, &code) : room_find(app, target);
@@ -257,11 +258,11 @@ static bool emit_content(struct buf *out, const struct room *room, const struct 
 
 static bool emit_rest(struct buf *out, const struct user *sender, const struct juggle_up_msg *up, int64_t time_ms) {
   struct view profile = buf_view(&sender->profile);
-  int64_t destroyed_ms = up->life_time_ms > 0 ? time_ms + up->life_time_ms : 0;
+  uint64_t destroyed_ms = up->life_time_ms > 0 ? (uint64_t)time_ms + (uint64_t)up->life_time_ms : 0;
   return emit_bytes(out, 12, up->client_uid) && emit_bytes(out, 13, up->push_data) &&
          emit_bytes(out, 14, up->mention_info) && emit_bytes(out, 16, up->refer_msg) && emit_bytes(out, 17, profile) &&
          emit_bytes(out, 19, up->merged_msgs) && emit_bytes(out, 29, up->search_text) &&
-         emit_uint(out, 31, (uint64_t)destroyed_ms) && emit_uint(out, 32, (uint64_t)up->life_time_after_read_ms) &&
+         emit_uint(out, 31, destroyed_ms) && emit_uint(out, 32, (uint64_t)up->life_time_after_read_ms) &&
          emit_bytes(out, 34, up->sub_channel) && emit_bytes(out, 38, profile);
 }
 

@@ -1,6 +1,7 @@
 #include "server/session.h"
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "server/gateway.h"
 #include "server/pings.h"
 
@@ -260,7 +261,7 @@ static void request_received(struct session *session, int32_t cmd, struct view b
   bool publish = cmd == JUGGLE_PUBLISH;
   stat_add(publish ? &gateway->stats.publishes : &gateway->stats.queries, 1);
   struct juggle_request request;
-  if (!juggle_read_request(body, &request)) {
+  if (!juggle_read_request(body, &request) || !utf8_valid(request.topic) || !utf8_valid(request.target)) {
     refuse(session, cmd, 0, JUGGLE_DATA_ILLEGAL, clock_wall_ms());
     return;
   }

@@ -172,6 +172,8 @@ struct juggle_up_msg {
 bool juggle_read_up_msg(struct view data, struct juggle_up_msg *out);
 size_t juggle_up_msg_size(const struct juggle_up_msg *msg); /* without to_user_ids */
 uint8_t *juggle_write_up_msg(uint8_t *at, const struct juggle_up_msg *msg);
+/* Whether every client can decode it once it is passed on: texts in UTF-8, nested messages that are some. */
+bool juggle_up_msg_is_sound(const struct juggle_up_msg *msg);
 
 struct juggle_user {
   struct view user_id, nickname, portrait;

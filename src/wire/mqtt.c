@@ -1,5 +1,7 @@
 #include "wire/mqtt.h"
 
+#include "base/utf8.h"
+
 #define REMAINING_MAX 268435455U /* four bytes of seven bits */
 #define PROTOCOL "MQTT"
 
@@ -55,28 +57,9 @@ static struct view take_binary(struct cursor *cursor) {
   return take(cursor, len);
 }
 
-/* The length of a character that does not lie in ASCII; 0 when it is none (overlong, a surrogate, out of range). */
-static size_t utf8_length(const uint8_t *at, size_t len) {
-  static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  size_t count = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-  if (at[0] < 0xc2 || at[0] > 0xf4 || len < count) return 0;
-  uint32_t code = at[0] & (0x7fU >> count);
-  for (size_t i = 1; i < count; i++) {
-    if ((at[i] & 0xc0) != 0x80) return 0;
-    code = code << 6 | (at[i] & 0x3f);
-  }
-  bool good = code >= least[count] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-  return good ? count : 0;
-}
-
 /* UTF-8 without the character 0, as the standard asks of every string. */
 static bool is_text(struct view text) {
-  for (size_t i = 0; i < text.len;) {
-    size_t len = text.data[i] < 0x80 ? text.data[i] != 0 : utf8_length(text.data + i, text.len - i);
-    if (len == 0) return false;
-    i += len;
-  }
-  return true;
+  return utf8_valid(text) && !(text.len && memchr(text.data, 0, text.len));
 }
 
 static struct view take_text(struct cursor *cursor) {

@@ -336,6 +336,19 @@ static void rooms_of_a_session_are_bounded(void **state) {
   assert_int_equal(value_of(&core_stats(rig->core)->rooms), 32);
 }
 
+/* The sanitizers watch the sum of life time and clock. */
+static void a_life_without_end_is_carried(void **state) {
+  struct rig *rig = *state;
+  struct session_ref alice = rig_user(rig, "alice", 0);
+  join(rig, alice, "room");
+  uint8_t data[64];
+  const struct juggle_up_msg up = {.content = view_str("x"), .life_time_ms = INT64_MAX};
+  size_t len = (size_t)(juggle_write_up_msg(data, &up) - data);
+  enum status status = core_post_publish(rig->core, alice, 1, view_str("c_msg"), view_str("room"), view_of(data, len));
+  assert_int_equal(status, STATUS_OK);
+  assert_int_equal(rig_ack(rig, 0).code, JUGGLE_OK);
+}
+
 static void a_big_room_shares_one_message(void **state) {
   struct rig *rig = *state;
   enum { MEMBERS = 300 };
@@ -370,6 +383,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_the_history_pushes_out_is_counted, setup_short_history, teardown),
       ROOMS(api_makes_shows_and_destroys),
       ROOMS(rooms_of_a_session_are_bounded),
+      ROOMS(a_life_without_end_is_carried),
       ROOMS(a_big_room_shares_one_message),
   };
   return cmocka_run_group_tests_name("core_rooms", tests, NULL, NULL);

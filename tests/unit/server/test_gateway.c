@@ -666,6 +666,31 @@ static void undecodable_data_is_answered(void **state) {
   test_close(&c);
 }
 
+/* It would reach recipients whose libraries refuse the page that it stands on, and all behind it. */
+static void what_recipients_cannot_decode_is_refused(void **state) {
+  (void)state;
+  start(NULL);
+  struct test_client c;
+  test_login_as(&c, &server, "alice", false);
+  uint8_t text[64], mention[64], name[64];
+  size_t text_len = (size_t)(juggle_write_up_msg(text, &(struct juggle_up_msg){.msg_type = view_str("\xff")}) - text);
+  const struct juggle_up_msg mentions = {.msg_type = view_str("t"), .mention_info = view_str("\xff\xff")};
+  size_t mention_len = (size_t)(juggle_write_up_msg(mention, &mentions) - mention);
+  const struct juggle_room_request room = {.name = view_str("\xff"), .auto_create = true};
+  size_t name_len = (size_t)(juggle_write_room_request(name, &room) - name);
+  test_send_request(&c, JUGGLE_PUBLISH, 1, "p_msg", "bob", text, text_len);
+  expect_ack_code(&c, 1, JUGGLE_MSG_PARAMETER);
+  test_send_request(&c, JUGGLE_PUBLISH, 2, "p_msg", "bob", mention, mention_len);
+  expect_ack_code(&c, 2, JUGGLE_MSG_PARAMETER);
+  test_send_request(&c, JUGGLE_PUBLISH, 3, "c_msg", "room", mention, mention_len);
+  expect_ack_code(&c, 3, JUGGLE_MSG_PARAMETER);
+  test_send_request(&c, JUGGLE_PUBLISH, 4, "c_join", "room", name, name_len);
+  expect_ack_code(&c, 4, JUGGLE_MSG_PARAMETER);
+  test_send_request(&c, JUGGLE_PUBLISH, 5, "p_msg", "\xff", NULL, 0);
+  expect_ack_code(&c, 0, JUGGLE_DATA_ILLEGAL);
+  test_close(&c);
+}
+
 static void byte_by_byte_is_the_same(void **state) {
   (void)state;
   start(NULL);
@@ -1171,6 +1196,7 @@ int main(void) {
       cmocka_unit_test_teardown(bodies_in_the_wrong_mode_are_answered, stop),
       cmocka_unit_test_teardown(refusals_are_the_vectors, stop),
       cmocka_unit_test_teardown(undecodable_data_is_answered, stop),
+      cmocka_unit_test_teardown(what_recipients_cannot_decode_is_refused, stop),
       cmocka_unit_test_teardown(byte_by_byte_is_the_same, stop),
       cmocka_unit_test_teardown(fragments_are_gathered, stop),
       cmocka_unit_test_teardown(damaged_frames_harm_only_their_session, stop),

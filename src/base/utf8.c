@@ -1,0 +1,40 @@
+#include "base/utf8.h"
+
+static bool is_continuation_byte(uint8_t byte) {
+  return (byte & 0xc0) == 0x80;
+}
+
+size_t utf8_sequence(const uint8_t *data, size_t len) {
+  uint8_t first = data[0];
+  if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  if (len < size) return 0;
+  for (size_t i = 1; i < size; i++) {
+    if (!is_continuation_byte(data[i])) return 0;
+  }
+  uint8_t second = data[1];
+  if (first == 0xe0 && second < 0xa0) return 0;
+  if (first == 0xed && second > 0x9f) return 0;
+  if (first == 0xf0 && second < 0x90) return 0;
+  if (first == 0xf4 && second > 0x8f) return 0;
+  return size;
+}
+
+bool utf8_valid(struct view text) {
+  size_t at = 0;
+  while (at < text.len) {
+    uint64_t word;
+    if (text.len - at >= sizeof word) {
+      memcpy(&word, text.data + at, sizeof word);
+      if (!(word & UINT64_C(0x8080808080808080))) {
+        at += sizeof word;
+        continue;
+      }
+    }
+    size_t size = utf8_sequence(text.data + at, text.len - at);
+    if (!size) return false;
+    at += size;
+  }
+  return true;
+}
