@@ -29,7 +29,7 @@ enum capability {
   CAPABILITY_PRESENCE = 1 << 6,
   CAPABILITY_OPERATIONS = 1 << 7,
   CAPABILITY_GROUP_ECHO = 1 << 8, /* what goes to a group or a room comes back to its sender too */
-  CAPABILITY_BACKLOG = 1 << 9,    /* what is sent to users who were never connected waits for them */
+  CAPABILITY_BACKLOG = 1 << 9,    /* what is sent to users who are offline waits for them */
   CAPABILITY_QUEUE = 1 << 10,     /* consumers share a queue: each message goes to one of them */
 };
 
@@ -72,7 +72,8 @@ struct driver_settings {
   uint64_t deadline_ns; /* absolute: when set-up must be over */
   bool store, count;    /* JuggleIM's message flags */
   bool obfuscate;       /* JuggleIM's XOR mode */
-  /* Clients first pull all that waits for them, from before they connected too; each message is reported through
+  /* Clients pure_senders.. stay offline until all is sent; prepare has made them known to the server (visit.h, where
+   * that takes a login). They first pull all that waits for them; each message is reported through
    * client_hooks.delivered, and established comes when the backlog has been read to its end. */
   bool backlog;
   const char *origin;      /* Origin header of the upgrade; NULL: as the driver does by itself */
@@ -226,6 +227,10 @@ struct client_hooks {
   void (*wake)(struct client *client, uint64_t due_ns);
 };
 
+/* What a client is connected for: the run, or a visit outside of it (visit.h), of which the server shall remember it or
+ * not. */
+enum visit { VISIT_NONE, VISIT_TO_BE_KNOWN, VISIT_TO_BE_FORGOTTEN };
+
 /* The part of a simulated client that a driver sees; the driver's state lies right behind it. */
 struct client {
   struct stream stream;
@@ -233,6 +238,7 @@ struct client {
   struct driver_run *run;
   uint32_t index; /* in the population */
   uint8_t state;  /* enum client_state of the load room */
+  uint8_t visit;  /* enum visit */
 };
 
 static inline void *client_state(struct client *client) {

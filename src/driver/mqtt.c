@@ -10,10 +10,13 @@
  * A publish that is unanswered when its connection ends has failed and is not sent again, since the load room has
  * counted it so; its packet identifier stays unused as long as may be, and what QoS 2 has delivered is remembered.
  *
- * MQTT does not say when a session's queue has been read to its end: a backlog counts as read when a PINGREQ was
- * answered and nothing was delivered in between. */
+ * The receivers of a backlog visit before the run and subscribe, so that a session of each is in the broker; afterwards
+ * they visit again and end it. MQTT does not say when a session's queue has been read to its end: a backlog counts as
+ * read when a PINGREQ was answered and nothing came in between. */
 #include "driver/fail.h"
+#include "driver/plans.h"
 #include "driver/target.h"
+#include "driver/visit.h"
 #include "driver/ws_client.h"
 
 #include "base/clock.h"
@@ -38,6 +41,8 @@
 #define INFLIGHT_INLINE 4
 #define INFLIGHT_MAX 65536
 #define SESSION_EXPIRY_S 3600
+#define RELEASE_NS (10 * NS_PER_SEC)
+#define CODE_NO_SESSION 0x100 /* beyond the standard's codes */
 
 enum step { STEP_CONNECT, STEP_SUBSCRIBE, STEP_BACKLOG, STEP_READY };
 
@@ -64,7 +69,7 @@ struct mqtt_client {
   uint16_t ping_every_s; /* when the server wants it sooner than this run's ticks; 0: it does not */
   uint8_t step;          /* enum step */
   uint8_t unanswered;
-  bool came; /* something was delivered since the last PINGREQ */
+  bool came; /* something of the backlog came since the last PINGREQ */
 };
 
 static_assert(sizeof(struct client) + sizeof(struct mqtt_client) <= 352, "leaves 160 bytes for the load room");
@@ -76,6 +81,7 @@ struct mqtt_plan {
   bool websocket;
   uint16_t keep_alive_s;
   uint32_t topics;         /* of one client that hears any */
+  bool sessions_made;      /* some are in the broker that no good-bye ends */
   char prefix[PREFIX_MAX]; /* of every topic, with the run and a slash at its end */
   char title[128];
   char headers[WS_CLIENT_HEADERS_MAX]; /* of the upgrade */
@@ -93,8 +99,15 @@ static const struct mqtt_settings *asked_of(const struct client *client) {
   return &client->run->settings.mqtt;
 }
 
-static bool keeps_session(const struct driver_settings *settings) {
-  return settings->mqtt.keep_session || settings->backlog;
+static bool keeps_session(const struct client *client) {
+  const struct driver_settings *settings = &client->run->settings;
+  if (client->visit == VISIT_TO_BE_FORGOTTEN) return false;
+  return settings->mqtt.keep_session || (settings->backlog && client->index >= settings->pure_senders);
+}
+
+static bool has_backlog(const struct client *client) {
+  const struct driver_settings *settings = &client->run->settings;
+  return settings->backlog && client->visit == VISIT_NONE && client->index >= settings->pure_senders;
 }
 
 /* --- names --- */
@@ -286,11 +299,12 @@ static uint16_t keep_alive_s(const struct driver_run *run) {
   return told_s > UINT16_MAX ? UINT16_MAX : (uint16_t)told_s;
 }
 
-/* Version 5 has subscriptions that leave out what the client itself publishes. */
+/* Version 5 has subscriptions that leave out what the client itself publishes. Nothing of QoS 0 has to wait for who is
+ * offline. */
 static unsigned without(const struct driver_settings *settings) {
   const char *version = settings->mqtt.version;
   unsigned less = !version || strcmp(version, "5") == 0 ? CAPABILITY_GROUP_ECHO : 0;
-  return settings->mqtt.qos == 0 ? less | CAPABILITY_ACKS : less;
+  return settings->mqtt.qos == 0 ? less | CAPABILITY_ACKS | CAPABILITY_BACKLOG : less;
 }
 
 static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
@@ -305,7 +319,8 @@ static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
   const struct mqtt_settings *asked = &run->settings.mqtt;
   snprintf(plan->title, sizeof plan->title, "MQTT %s over %s%s, QoS %u, %s session%s, keep alive %u s",
       plan->version == MQTT_5 ? "5" : "3.1.1", plan->websocket ? "WebSocket" : "TCP", tls ? " and TLS" : "", plan->qos,
-      keeps_session(&run->settings) ? "kept" : "clean", asked->retain ? ", retained" : "", plan->keep_alive_s);
+      asked->keep_session || run->settings.backlog ? "kept" : "clean", asked->retain ? ", retained" : "",
+      plan->keep_alive_s);
   run->title = plan->title;
   run->ack_meaning = meanings[plan->qos];
   run->delivery = run->settings.queues > 0 ? shares[plan->qos] : deliveries[plan->qos];
@@ -317,7 +332,8 @@ static uint16_t default_port(bool tls, bool websocket) {
   return tls ? 8883 : 1883;
 }
 
-static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
+/* Everything that needs no server. */
+enum status mqtt_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   struct url *url = &settings->url;
   struct mqtt_plan *plan = arena_alloc(&run->arena, sizeof *plan);
@@ -333,11 +349,37 @@ static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
   if (status == STATUS_OK) status = check_credentials(settings, err);
   if (status == STATUS_OK) status = ws_client_headers(plan->headers, settings, SUBPROTOCOL, err);
   if (status == STATUS_OK) status = target_open(run, tls, err);
-  if (status == STATUS_OK) {
-    describe(run, plan, tls);
-  } else {
-    target_release(run);
-  }
+  if (status == STATUS_OK) describe(run, plan, tls);
+  return status;
+}
+
+/* Version 5 ends a kept session with its client's good-bye. */
+static void forget_sessions(struct driver_run *run) {
+  const struct driver_settings *settings = &run->settings;
+  uint32_t first = settings->mqtt.keep_session ? 0 : settings->pure_senders;
+  run->settings.interrupted = NULL;
+  visit_all(run, VISIT_TO_BE_FORGOTTEN, first, settings->clients, clock_now_ns() + RELEASE_NS, NULL);
+}
+
+static void mqtt_release(struct driver_run *run) {
+  const struct mqtt_plan *plan = run->population;
+  if (plan && plan->sessions_made) forget_sessions(run);
+  target_release(run);
+}
+
+static enum status make_sessions(struct driver_run *run, struct err *err) {
+  const struct driver_settings *settings = &run->settings;
+  struct mqtt_plan *plan = run->population;
+  bool stays = settings->mqtt.keep_session && plan->version == MQTT_3_1_1;
+  plan->sessions_made = settings->backlog || stays;
+  if (!settings->backlog) return STATUS_OK;
+  return visit_all(run, VISIT_TO_BE_KNOWN, settings->pure_senders, settings->clients, settings->deadline_ns, err);
+}
+
+static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
+  enum status status = mqtt_make_plan(run, err);
+  if (status == STATUS_OK) status = make_sessions(run, err);
+  if (status != STATUS_OK) mqtt_release(run);
   return status;
 }
 
@@ -363,7 +405,7 @@ static struct view connect_properties(const struct client *client, uint8_t out[1
   struct mqtt_property property[2];
   size_t count = 0;
   if (plan_of(client)->version != MQTT_5) return (struct view){0};
-  if (keeps_session(&client->run->settings)) {
+  if (keeps_session(client)) {
     property[count++] = (struct mqtt_property){.id = MQTT_SESSION_EXPIRY, .number = SESSION_EXPIRY_S};
   }
   uint32_t receive_maximum = asked_of(client)->receive_maximum;
@@ -380,7 +422,7 @@ static bool write_connect(struct client *client) {
   uint8_t properties[16];
   struct mqtt_connect connect = {
       .version = plan_of(client)->version,
-      .clean = !keeps_session(settings),
+      .clean = !keeps_session(client),
       .keep_alive_s = plan_of(client)->keep_alive_s,
       .properties = connect_properties(client, properties),
       .client_id = view_of(id, write_client_id(client, id)),
@@ -438,13 +480,13 @@ static bool write_ping(struct client *client) {
   return true;
 }
 
-/* Version 5 can end a kept session with it, so that the run leaves nothing behind. */
+/* Version 5 can end a kept session with it, so that the run leaves nothing behind; who visits comes back to it. */
 static bool write_disconnect(struct client *client) {
   enum mqtt_version version = plan_of(client)->version;
   uint8_t encoded[8];
   struct mqtt_property property = {.id = MQTT_SESSION_EXPIRY, .number = 0};
   struct mqtt_notice notice = {0};
-  if (version == MQTT_5 && keeps_session(&client->run->settings)) {
+  if (version == MQTT_5 && keeps_session(client) && client->visit == VISIT_NONE) {
     mqtt_write_properties(encoded, &property, 1);
     notice.properties = view_of(encoded, mqtt_properties_size(&property, 1));
   }
@@ -507,7 +549,13 @@ static bool subscribe_next(struct client *client) {
   struct mqtt_client *state = state_of(client);
   state->step = STEP_SUBSCRIBE;
   if (state->subscribed < topics_of(client)) return check_written(client, write_subscribe(client));
-  return client->run->settings.backlog ? read_backlog(client) : establish(client);
+  return has_backlog(client) ? read_backlog(client) : establish(client);
+}
+
+/* The session was made and subscribed to by the visit; if it is gone, so is all that waited. */
+static bool resume(struct client *client, bool session_present) {
+  if (has_backlog(client)) return session_present ? read_backlog(client) : fail(client, CODE_NO_SESSION);
+  return client->visit == VISIT_TO_BE_FORGOTTEN ? establish(client) : subscribe_next(client);
 }
 
 static uint32_t message_limit(const struct driver_settings *settings) {
@@ -542,12 +590,13 @@ static bool on_connack(struct client *client, const struct mqtt_packet *packet) 
   bool awaited = state->step == STEP_CONNECT;
   if (!awaited || !mqtt_read_connack(plan_of(client)->version, packet, &connack)) return fail(client, CAUSE_PROTOCOL);
   if (connack.code != 0) return fail(client, connack.code);
+  if (connack.session_present && !keeps_session(client)) return fail(client, CAUSE_PROTOCOL);
   int32_t missing = missing_of(client, connack.properties);
   if (missing != 0) return fail(client, missing);
   if (!connack.session_present) inflight_free(&state->received);
   state->window = mqtt_property_number(connack.properties, MQTT_RECEIVE_MAXIMUM_PROPERTY, WINDOW_MAX);
   note_keep_alive(client, connack.properties);
-  return subscribe_next(client);
+  return resume(client, connack.session_present);
 }
 
 static bool on_suback(struct client *client, const struct mqtt_packet *packet) {
@@ -612,6 +661,7 @@ static bool on_pubrec(struct client *client, const struct mqtt_ack *ack) {
 static bool on_pubrel(struct client *client, const struct mqtt_ack *ack) {
   uint32_t unused;
   bool known = inflight_take(&state_of(client)->received, ack->id, &unused);
+  state_of(client)->came = true; /* its PUBCOMP may make room for more */
   return check_written(client, write_ack(client, MQTT_PUBCOMP, ack->id, known ? MQTT_SUCCESS : MQTT_ID_NOT_FOUND));
 }
 
@@ -629,7 +679,7 @@ static bool on_ack(struct client *client, const struct mqtt_packet *packet) {
 static bool on_pingresp(struct client *client) {
   struct mqtt_client *state = state_of(client);
   if (state->step != STEP_BACKLOG) return true;
-  return state->came ? read_backlog(client) : establish(client);
+  return state->came || state->received.used > 0 ? read_backlog(client) : establish(client);
 }
 
 static bool on_disconnect(struct client *client, const struct mqtt_packet *packet) {
@@ -753,7 +803,7 @@ static void clear_retained(struct client *client) {
 
 static void mqtt_closing(struct client *client) {
   if (state_of(client)->step != STEP_READY) return;
-  if (asked_of(client)->retain) clear_retained(client);
+  if (asked_of(client)->retain && client->visit == VISIT_NONE) clear_retained(client);
   if (write_disconnect(client) && plan_of(client)->websocket) ws_client_write_close(&state_of(client)->ws, client);
 }
 
@@ -762,12 +812,16 @@ static void mqtt_released(struct client *client) {
   ws_client_free(&state->ws);
   buf_free(&state->gathered);
   inflight_free(&state->sent);
-  if (!keeps_session(&client->run->settings)) inflight_free(&state->received);
+  if (!keeps_session(client) || client->visit != VISIT_NONE) inflight_free(&state->received);
 }
 
 static void mqtt_reconnecting(struct client *client) {
   struct mqtt_client *state = state_of(client);
   *state = (struct mqtt_client){.received = state->received, .last_id = state->last_id};
+}
+
+static const char *mqtt_code_text(int32_t code) {
+  return code == CODE_NO_SESSION ? "the server has forgotten the session" : mqtt_reason_name(code);
 }
 
 const struct driver driver_mqtt = {
@@ -777,7 +831,7 @@ const struct driver driver_mqtt = {
     .ack_meaning = "PUBACK (QoS 1) or PUBCOMP (QoS 2): the broker has taken over the message; none at QoS 0",
     .delivery = "QoS 0 at most once, 1 at least once, 2 exactly once, each within the broker's queue limits",
     .capabilities = CAPABILITY_ACKS | CAPABILITY_PRIVATE | CAPABILITY_GROUP | CAPABILITY_BROADCAST | CAPABILITY_ECHO |
-                    CAPABILITY_GROUP_ECHO | CAPABILITY_QUEUE,
+                    CAPABILITY_GROUP_ECHO | CAPABILITY_QUEUE | CAPABILITY_BACKLOG,
     .default_port = 1883,
     .payload_form = PAYLOAD_BINARY,
     .payload_min_bytes = PAYLOAD_BINARY_MIN,
@@ -786,7 +840,7 @@ const struct driver driver_mqtt = {
     .client_bytes = sizeof(struct mqtt_client),
     .without = without,
     .prepare = mqtt_prepare,
-    .release = target_release,
+    .release = mqtt_release,
     .opened = mqtt_opened,
     .received = mqtt_received,
     .publish = mqtt_publish,
@@ -794,5 +848,5 @@ const struct driver driver_mqtt = {
     .closing = mqtt_closing,
     .released = mqtt_released,
     .reconnecting = mqtt_reconnecting,
-    .code_text = mqtt_reason_name,
+    .code_text = mqtt_code_text,
 };

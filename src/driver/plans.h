@@ -5,6 +5,7 @@
 
 #include "driver/driver.h"
 
+enum status mqtt_make_plan(struct driver_run *run, struct err *err);
 enum status nats_make_plan(struct driver_run *run, struct err *err);
 enum status redis_make_plan(struct driver_run *run, struct err *err);
 enum status stomp_make_plan(struct driver_run *run, struct err *err);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "load/client.h"
 #include "load/estimate.h"
+#include "load/settings.h"
 #include "load/shared.h"
 #include "net/address.h"
 #include "net/address_range.h"
@@ -169,9 +170,10 @@ static enum status check_embedded_backlog(const struct workload *w, const struct
 
 static enum status check_backlog(const struct workload *w, const struct driver *driver, struct err *err) {
   if (!w->backlog) return STATUS_OK;
-  if (!(driver->capabilities & CAPABILITY_BACKLOG)) {
+  if (!(settings_capabilities(w, driver) & CAPABILITY_BACKLOG)) {
     return err_set(err, STATUS_USAGE,
-        "driver %s keeps nothing for users who were never connected: choose another workload, or driver juggle",
+        "with these settings driver %s keeps nothing for users who are offline: choose another workload (mqtt: --qos 1 "
+        "or 2), or another driver (muster drivers)",
         driver->name);
   }
   if (w->topology != TOPOLOGY_STAR || w->storm || w->offline > 0) {

@@ -5,6 +5,7 @@
  * more ACKs than publishes. */
 #include "base/clock.h"
 #include "driver/driver.h"
+#include "driver/plans.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,8 @@ static void let_in(void) {
   bool is_5 = !rig.run.settings.mqtt.version;
   uint8_t qos = (uint8_t)rig.run.settings.mqtt.qos;
   const uint8_t suback_5[] = {0x90, 4, 0, 1, 0, qos}, suback[] = {0x90, 3, 0, 1, qos};
-  put(is_5 ? "\x20\x03\x00\x00\x00" : "\x20\x02\x00\x00", is_5 ? 5 : 4);
+  const uint8_t connack[] = {0x20, is_5 ? 3 : 2, rig.run.settings.backlog, 0, 0};
+  put(connack, is_5 ? 5 : 4);
   put(is_5 ? suback_5 : suback, is_5 ? sizeof suback_5 : sizeof suback);
 }
 
@@ -158,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       .backlog = data[0] & 8,
       .mqtt = {.version = data[0] & 1 ? "3.1.1" : NULL, .qos = (data[0] >> 1 & 3) % 3, .keep_session = data[0] & 16}};
   require(url_parse("mqtt://127.0.0.1", &settings->url, NULL) == STATUS_OK);
-  require(driver_mqtt.prepare(&rig.run, NULL) == STATUS_OK);
+  require(mqtt_make_plan(&rig.run, NULL) == STATUS_OK);
   rig.client = calloc(1, sizeof *rig.client + driver_mqtt.client_bytes);
   require(rig.client && loop_create(&rig.loop, NULL) == STATUS_OK);
   rig.client->hooks = &hooks;

@@ -78,10 +78,10 @@ const packet = (first, ...parts) => {
 };
 
 // Connects as clientId (version 5), with a subscription to filter where one is given. publishes: topics that came, with
-// the retain flag.
-export async function rawClient(port, clientId, filter) {
+// the retain flag. resumed: the broker had a session of it, which only who does not start clean is told.
+export async function rawClient(port, clientId, filter, { clean = true } = {}) {
   const socket = createConnection({ host: "127.0.0.1", port });
-  const client = { publishes: [], close: () => socket.destroy() };
+  const client = { publishes: [], resumed: false, close: () => socket.destroy() };
   let buffer = Buffer.alloc(0);
   const granted = new Promise((resolve, reject) => {
     socket.on("error", reject);
@@ -104,12 +104,13 @@ export async function rawClient(port, clientId, filter) {
             retained: (buffer[0] & 1) === 1,
           });
         }
+        if (type === 2) client.resumed = (body[0] & 1) === 1;
         if (type === (filter ? 9 : 2)) resolve();
         buffer = buffer.subarray(head + size);
       }
     });
   });
-  socket.write(packet(0x10, text("MQTT"), Buffer.from([5, 2, 0, 60, 0]), text(clientId)));
+  socket.write(packet(0x10, text("MQTT"), Buffer.from([5, clean ? 2 : 0, 0, 60, 0]), text(clientId)));
   if (filter) socket.write(packet(0x82, Buffer.from([0, 1, 0]), text(filter), Buffer.from([0])));
   await granted;
   return client;

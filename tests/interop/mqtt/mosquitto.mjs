@@ -108,6 +108,50 @@ async function keptSessions(broker) {
   console.log(`ok - kept sessions: ${deliveries.recovered} messages came out of the queues`);
 }
 
+// Receivers subscribe once, stay away while everything is sent, and read their sessions' queues. None stays behind.
+async function backlogs(broker) {
+  const load = ["--clients", "10", "--senders", "2", "--rounds", "60"];
+  const tls = [...at(broker.tls, "mqtts", "localhost"), "--ca-file", join(broker.folder, "ca.pem")];
+  for (const [version, qos, target] of [
+    ["5", 1, at(broker.plain)],
+    ["5", 2, at(broker.plain)],
+    ["3.1.1", 1, at(broker.plain)],
+    ["3.1.1", 2, at(broker.ws, "mqtt+ws")],
+    ["5", 1, tls],
+  ]) {
+    const options = [...target, "--mqtt-version", version, "--qos", `${qos}`];
+    const result = await drive(program, "backlog", [...load, ...options]);
+    assertWhole(result, { fanOut: 1 });
+    const { backlog, latency, run_id: run } = result.report;
+    assert.deepEqual([backlog.receivers, backlog.returned, backlog.complete], [10, 10, 10], result.text);
+    assert.equal(latency.backlog_complete.count, 10);
+    const heir = await rawClient(broker.plain, `${run.slice(-12)}c5`, undefined, { clean: false });
+    heir.close();
+    assert.ok(!heir.resumed, "a session stays behind");
+  }
+  const clean = await drive(program, "backlog", [...load, ...at(broker.plain), "--qos", "0"]);
+  assert.equal(clean.code, 2, clean.text);
+  assert.match(clean.text, /keeps nothing for users who are offline/);
+  const options = ["--user", "alice", ...at(broker.password), ...load];
+  const wrong = await drive(program, "backlog", options, { env: { MUSTER_PASSWORD: `${PASSWORD}-wrong` } });
+  assert.equal(wrong.code, 4, wrong.text);
+  assert.match(wrong.text, /does not let client \d+ in for the set-up: not authorized/);
+  console.log("ok - backlogs: both versions, QoS 1 and 2, over TCP, WebSocket and TLS");
+}
+
+// What a queue does not hold is thrown away: the sender has its PUBACK, and the receiver misses exactly the rest.
+// broker that has lost the sessions has lost everything, and says so.
+async function cappedBacklogs() {
+  const load = ["--clients", "10", "--senders", "2", "--rounds", "60", "--qos", "1"];
+  const capped = start("max_queued_messages 50");
+  const { report, text } = await drive(program, "backlog", [...load, ...at(capped.plain)]);
+  assert.ok(report, text);
+  assert.deepEqual([report.publishes.acked, report.deliveries.expected], [1200, 1200], text);
+  assert.deepEqual([report.deliveries.observed, report.deliveries.lost], [500, 700], text);
+  assert.deepEqual([report.backlog.returned, report.backlog.complete], [10, 0], text);
+  console.log("ok - a backlog beyond max_queued_messages: 700 of 1200 messages are lost, and said to be");
+}
+
 async function retained(broker) {
   const during = async () => {
     for (const until = Date.now() + 10000; Date.now() < until; await sleep(50)) {
@@ -196,6 +240,8 @@ await queues(broker);
 await transports(broker);
 await logins(broker);
 await keptSessions(broker);
+await backlogs(broker);
+await cappedBacklogs();
 await retained(broker);
 await takenOver(broker);
 await overflow();

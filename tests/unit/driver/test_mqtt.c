@@ -1,6 +1,7 @@
 /* The MQTT driver against a scripted peer: a socket pair, with the driver's stream on one end and packets that the test
  * writes and reads on the other. */
 #include "driver/driver.h"
+#include "driver/plans.h"
 #include "net/http.h"
 #include "net/ws.h"
 #include "wire/mqtt.h"
@@ -41,6 +42,7 @@ struct fixture {
   struct payload payload; /* of the last delivery */
 };
 
+static enum visit next_visit;   /* of the fixture that starts next */
 static struct fixture *fixture; /* of the test that runs: hooks have no context of their own */
 
 static void on_established(struct client *client) {
@@ -98,7 +100,9 @@ static enum status prepare(
   run->settings.run_id = RUN_ID;
   run->settings.payload_bytes = SIZE;
   assert_int_equal(url_parse(url, &run->settings.url, err), STATUS_OK);
-  return driver_mqtt.prepare(run, err);
+  enum status status = mqtt_make_plan(run, err);
+  if (status != STATUS_OK) driver_mqtt.release(run);
+  return status;
 }
 
 static void connect_peer(struct fixture *f) {
@@ -124,6 +128,7 @@ static struct fixture *start(const char *url, const struct driver_settings *sett
   f->client->hooks = &hooks;
   f->client->run = &f->run;
   f->client->index = INDEX;
+  f->client->visit = (uint8_t)next_visit;
   assert_int_equal(loop_create(&f->loop, NULL), STATUS_OK);
   connect_peer(f);
   return f;
@@ -651,9 +656,10 @@ static void test_a_backlog(void **state) {
   struct fixture *f = start("mqtt://127.0.0.1", &settings);
   peer_take(f, MQTT_CONNECT);
   peer_connack(f, true, NULL, 0);
+  peer_take(f, MQTT_PINGREQ);
   peer_delivers(f, (struct mqtt_publish){.qos = 1, .id = 1}, 1);
-  peer_grant(f, OWN_TOPIC, 1, 1);
   peer_takes_ack(f, MQTT_PUBACK, 1, MQTT_SUCCESS);
+  peer_write(f, "\xd0\x00", 2);
   peer_take(f, MQTT_PINGREQ);
   peer_delivers(f, (struct mqtt_publish){.qos = 1, .id = 2}, 2);
   peer_write(f, "\xd0\x00", 2);
@@ -663,6 +669,79 @@ static void test_a_backlog(void **state) {
   peer_write(f, "\xd0\x00", 2);
   assert_int_equal(f->established, 1);
   assert_int_equal(f->delivered, 2);
+  stop(f);
+}
+
+/* Of QoS 2 more comes when what has come is complete: an answered PINGREQ says nothing before. */
+static void test_a_backlog_of_qos_2(void **state) {
+  (void)state;
+  struct driver_settings settings = {.backlog = true, .mqtt = {.qos = 2}};
+  struct fixture *f = start("mqtt://127.0.0.1", &settings);
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, true, NULL, 0);
+  peer_take(f, MQTT_PINGREQ);
+  peer_delivers(f, (struct mqtt_publish){.qos = 2, .id = 1}, 1);
+  peer_takes_ack(f, MQTT_PUBREC, 1, MQTT_SUCCESS);
+  peer_write(f, "\xd0\x00", 2);
+  peer_take(f, MQTT_PINGREQ);
+  peer_write(f, "\xd0\x00", 2);
+  peer_take(f, MQTT_PINGREQ);
+  peer_write(f, "\x62\x02\x00\x01\xd0\x00", 6);
+  assert_int_equal(f->established, 0);
+  peer_takes_ack(f, MQTT_PUBCOMP, 1, MQTT_SUCCESS);
+  peer_take(f, MQTT_PINGREQ);
+  peer_write(f, "\xd0\x00", 2);
+  assert_int_equal(f->established, 1);
+  stop(f);
+}
+
+static void test_a_session_that_is_gone(void **state) {
+  (void)state;
+  struct driver_settings settings = {.backlog = true, .mqtt = {.qos = 1}};
+  struct fixture *f = start("mqtt://127.0.0.1", &settings);
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, false, NULL, 0);
+  assert_int_equal(f->failed, 1);
+  assert_string_equal(driver_mqtt.code_text(f->failed_code), "the server has forgotten the session");
+  stop(f);
+}
+
+/* Nobody may resume what was not asked to be kept. */
+static void test_a_session_that_was_not_asked_for(void **state) {
+  (void)state;
+  struct driver_settings settings = {.mqtt = {.qos = 1}};
+  struct fixture *f = start("mqtt://127.0.0.1", &settings);
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, true, NULL, 0);
+  assert_int_equal(f->failed_code, CAUSE_PROTOCOL);
+  stop(f);
+}
+
+/* A receiver of a backlog subscribes and leaves its session; afterwards it takes it away. */
+static void test_visits(void **state) {
+  (void)state;
+  struct driver_settings settings = {.backlog = true, .mqtt = {.qos = 1}};
+  struct mqtt_connect connect;
+  struct mqtt_notice notice;
+  next_visit = VISIT_TO_BE_KNOWN;
+  struct fixture *f = start("mqtt://127.0.0.1", &settings);
+  assert_true(mqtt_read_connect(peer_take(f, MQTT_CONNECT), &connect));
+  assert_false(connect.clean);
+  peer_connack(f, false, NULL, 0);
+  peer_grant(f, OWN_TOPIC, 1, 1);
+  assert_int_equal(f->established, 1);
+  driver_mqtt.closing(f->client);
+  assert_true(mqtt_read_notice(MQTT_5, peer_take(f, MQTT_DISCONNECT), &notice));
+  assert_int_equal(mqtt_property_number(notice.properties, MQTT_SESSION_EXPIRY, 1), 1);
+  stop(f);
+
+  next_visit = VISIT_TO_BE_FORGOTTEN;
+  f = start("mqtt://127.0.0.1", &settings);
+  next_visit = VISIT_NONE;
+  assert_true(mqtt_read_connect(peer_take(f, MQTT_CONNECT), &connect));
+  assert_true(connect.clean);
+  peer_connack(f, false, NULL, 0);
+  assert_int_equal(f->established, 1);
   stop(f);
 }
 
@@ -785,6 +864,10 @@ int main(void) {
       cmocka_unit_test(test_keep_alive),
       cmocka_unit_test(test_a_session_that_is_kept),
       cmocka_unit_test(test_a_backlog),
+      cmocka_unit_test(test_a_backlog_of_qos_2),
+      cmocka_unit_test(test_a_session_that_is_gone),
+      cmocka_unit_test(test_a_session_that_was_not_asked_for),
+      cmocka_unit_test(test_visits),
       cmocka_unit_test(test_retained),
       cmocka_unit_test(test_websocket),
       cmocka_unit_test(test_websocket_refusals),

@@ -268,7 +268,7 @@ static void test_backlog(void **state) {
   struct err err = {0};
   forgetful.capabilities &= ~(unsigned)CAPABILITY_BACKLOG;
   assert_int_equal(run_check(&workload, &forgetful, &err), STATUS_USAGE);
-  assert_non_null(strstr(err.text, "never connected"));
+  assert_non_null(strstr(err.text, "who are offline"));
 }
 
 /* What the embedded server would forget is no loss worth measuring. */
