@@ -176,7 +176,7 @@ static int calibrate(const struct find_options *options, struct run_arguments *a
   struct find_settings settings = {.subject = FIND_GENERATOR};
   struct session session = {.quiet = arguments->quiet, .is_one_of_many = true, .secret = NULL_PEER_SECRET};
   enum status status = find_search_read(CALIBRATE_COMMAND, options, &settings, &err);
-  if (status == STATUS_OK) status = session_driver(&arguments->workload, &session.driver, &err);
+  if (status == STATUS_OK) status = session_driver(arguments, &session.driver, &err);
   if (status == STATUS_OK) status = check(arguments, &session, &err);
   if (status != STATUS_OK) return complain(&err);
   find_settings_of(arguments, &settings);

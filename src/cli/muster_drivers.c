@@ -45,6 +45,19 @@ static void print_table(void) {
   }
 }
 
+/* Several in a row share their schemes, which then stand behind the last. */
+static void print_options(const struct driver *driver) {
+  char text[640] = "none";
+  size_t used = 0;
+  for (const struct driver_option *at = driver->options; at && at->name; at++) {
+    bool some = at->schemes && (!at[1].schemes || strcmp(at[1].schemes, at->schemes) != 0);
+    int written = snprintf(text + used, sizeof text - used, "%s--%s%s%s%s", used ? ", " : "", at->name,
+        some ? " (" : "", some ? at->schemes : "", some ? ")" : "");
+    if (written > 0 && used + (size_t)written < sizeof text) used += (size_t)written;
+  }
+  page_text(stdout, "options", "%s", text);
+}
+
 static void print_driver(const struct driver *driver) {
   putchar('\n');
   page_text(stdout, "driver", "%s", driver->name);
@@ -52,6 +65,7 @@ static void print_driver(const struct driver *driver) {
   page_text(stdout, "schemes", "%s", driver->schemes);
   page_text(stdout, "ack", "%s", driver->ack_meaning);
   page_text(stdout, "delivery", "%s", driver->delivery);
+  print_options(driver);
 }
 
 static void put_names(struct json_writer *w, const char *key, const char *list) {
@@ -66,6 +80,22 @@ static void put_names(struct json_writer *w, const char *key, const char *list) 
   json_close_array(w);
 }
 
+/* schemes: null where every URL will do. */
+static void put_options(struct json_writer *w, const struct driver *driver) {
+  json_open_array(w, "options");
+  for (const struct driver_option *at = driver->options; at && at->name; at++) {
+    json_open_object(w, NULL);
+    json_put_text(w, "name", at->name);
+    if (at->schemes) {
+      put_names(w, "schemes", at->schemes);
+    } else {
+      json_put_null(w, "schemes");
+    }
+    json_close_object(w);
+  }
+  json_close_array(w);
+}
+
 static void put_driver(struct json_writer *w, const struct driver *driver) {
   json_open_object(w, NULL);
   json_put_text(w, "name", driver->name);
@@ -75,6 +105,7 @@ static void put_driver(struct json_writer *w, const struct driver *driver) {
   for (size_t i = 0; i < COLUMNS; i++)
     json_put_bool(w, columns[i].name, driver->capabilities & columns[i].bit);
   json_close_object(w);
+  put_options(w, driver);
   json_put_text(w, "ack_meaning", driver->ack_meaning);
   json_put_text(w, "delivery_semantics", driver->delivery);
   json_put_uint(w, "payload_min_bytes", driver->payload_min_bytes);
@@ -100,7 +131,7 @@ static void print_page(void) {
   putchar('\n');
   page_text(stdout, "note",
       "the settings of a run may leave less of this, as its report says; group-echo: a group's message comes back to "
-      "its sender, and is expected to");
+      "its sender, and is expected to; options: those that not every driver reads, with the schemes that they need");
   for (const struct driver *const *driver = driver_all(); *driver; driver++)
     print_driver(*driver);
 }

@@ -279,7 +279,7 @@ static enum status prepare(const struct find_options *o, struct run_arguments *a
   struct workload *workload = &arguments->workload;
   enum status status = find_search_read(FIND_COMMAND, o, settings, err);
   if (status == STATUS_OK) status = add_limit(o, workload->topology, &arguments->slos, err);
-  if (status == STATUS_OK) status = session_driver(workload, &session->driver, err);
+  if (status == STATUS_OK) status = session_driver(arguments, &session->driver, err);
   if (status == STATUS_OK && arguments->slos.count == 0) {
     status = add_default_objectives(&arguments->slos, session->driver->capabilities, err);
   }

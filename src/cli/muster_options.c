@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cli/muster_scenario.h"
+#include "cli/muster_unread.h"
 #include "cli/muster_workloads.h"
 #include "driver/driver.h"
 
@@ -660,26 +661,34 @@ static bool was_given(const struct run_arguments *arguments, const char *name) {
   return option_is_marked(arguments->given, find_option(name, strlen(name)));
 }
 
-/* The first option of a group that stands on the command line itself, or NULL. */
-static const char *first_typed(const struct run_arguments *arguments, enum group group) {
+/* The first option of a group that is marked, or NULL. */
+static const char *first_of(const uint64_t marks[OPTION_WORDS], enum group group) {
   for (size_t i = 0; i < OPTIONS; i++) {
-    if (options[i].group == group && option_is_marked(arguments->typed, i)) return options[i].name;
+    if (options[i].group == group && option_is_marked(marks, i)) return options[i].name;
   }
   return NULL;
 }
 
+/* A file that says how to reach a server says which one, or leaves that to the command line. */
+static enum status refuse_without_target(const struct run_arguments *a, const char *option, struct err *err) {
+  const struct scenario_entry *entry = scenario_find(&a->scenario, groups[GROUP_TARGET].section, option);
+  if (entry && !option_is_marked(a->typed, option_find(option))) {
+    return scenario_error(&a->scenario, entry->key_place, err,
+        "%s needs a target, in this file or as --target: the embedded musterd has its own", option);
+  }
+  return err_set(err, STATUS_USAGE, "--%s needs --target: the embedded musterd has its own", option);
+}
+
 static enum status check_combination(const struct run_arguments *a, struct err *err) {
-  const char *embedded = first_typed(a, GROUP_EMBEDDED);
+  const char *embedded = first_of(a->typed, GROUP_EMBEDDED);
   if (a->workload.target && embedded) {
     return err_set(err, STATUS_USAGE, "--%s belongs to the embedded musterd: leave it or --target out", embedded);
   }
   if (a->server_type && option_is_marked(a->typed, find_option("driver", strlen("driver")))) {
     return err_set(err, STATUS_USAGE, "--server-type and --driver name the same thing: give one of them");
   }
-  const char *target = first_typed(a, GROUP_TARGET);
-  if (!a->workload.target && target) {
-    return err_set(err, STATUS_USAGE, "--%s needs --target: the embedded musterd has its own", target);
-  }
+  const char *target = first_of(a->given, GROUP_TARGET);
+  if (!a->workload.target && target) return refuse_without_target(a, target, err);
   if (a->output && a->json) {
     bool is_stdout = strcmp(a->json, "-") == 0;
     if (!is_stdout) return err_set(err, STATUS_USAGE, "--output and --json name the same report: give one of them");
@@ -800,6 +809,14 @@ size_t option_find(const char *name) {
   return option == OPTIONS ? OPTION_NONE : option;
 }
 
+const char *option_name(size_t index) {
+  return index < OPTIONS ? options[index].name : NULL;
+}
+
+bool option_is_embedded(size_t option) {
+  return options[option].group == GROUP_EMBEDDED;
+}
+
 const char *option_section(size_t option) {
   /* Who lets load out of this machine does so by hand, each time. */
   if (strcmp(options[option].name, "allow-non-loopback") == 0) return NULL;
@@ -877,12 +894,39 @@ static void help_option(FILE *file, const struct option *option) {
   fprintf(file, "  %-28s %s\n", left, option->help);
 }
 
+/* The options of a group that only the drivers of the list read, on one line. */
+static void help_readers(FILE *file, int group, const char *list) {
+  char its[DRIVERS_LIST_MAX];
+  fprintf(file, "  (only %s:", list);
+  for (size_t i = 0; i < OPTIONS; i++) {
+    bool is_one = (int)options[i].group == group && unread_by_some(options[i].name, its) && strcmp(its, list) == 0;
+    if (is_one) fprintf(file, " --%s", options[i].name);
+  }
+  fputs(")\n", file);
+}
+
+/* What only some drivers read, by who reads it. */
+static void help_unread(FILE *file, int group) {
+  char told[8][DRIVERS_LIST_MAX], list[DRIVERS_LIST_MAX];
+  size_t count = 0;
+  for (size_t i = 0; i < OPTIONS; i++) {
+    if ((int)options[i].group != group || !unread_by_some(options[i].name, list)) continue;
+    size_t known = 0;
+    while (known < count && strcmp(told[known], list) != 0)
+      known++;
+    if (known < count || count == sizeof told / sizeof *told) continue;
+    snprintf(told[count++], DRIVERS_LIST_MAX, "%s", list);
+    help_readers(file, group, list);
+  }
+}
+
 static void help_group(FILE *file, int group) {
   fprintf(file, "\n%s:\n", groups[group].title);
   if (group == GROUP_SHOOTOUT) help_aliases(file);
   for (size_t i = 0; i < OPTIONS; i++) {
     if ((int)options[i].group == group) help_option(file, &options[i]);
   }
+  help_unread(file, group);
 }
 
 /* What most runs need, on one screen; the groups of all the others by their names. */

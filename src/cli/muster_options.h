@@ -75,7 +75,9 @@ const char *run_arguments_topic(size_t index); /* the groups one after the other
 /* Single options, for scenario files. */
 #define OPTION_NONE SIZE_MAX
 #define OPTION_ACCEPTED_MAX 480
-size_t option_find(const char *name); /* OPTION_NONE: unknown */
+size_t option_find(const char *name);   /* OPTION_NONE: unknown */
+const char *option_name(size_t index);  /* one after the other; NULL behind the last */
+bool option_is_embedded(size_t option); /* of the embedded server: a target sets it aside */
 /* Where a scenario file may give it, "" for the top level; NULL: only the command line may. */
 const char *option_section(size_t option);
 bool option_is_section(const char *name);

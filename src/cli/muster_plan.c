@@ -250,7 +250,8 @@ static void print_json(const struct plan_page *page, const struct err *refusal) 
   putchar('\n');
 }
 
-static int print_plan(const struct run_arguments *arguments, struct workload *workload) {
+static int print_plan(struct run_arguments *arguments) {
+  const struct workload *workload = &arguments->workload;
   struct err err = {0};
   struct plan_page page = {.arguments = arguments, .workload = workload};
   bool json = session_prints_json(arguments);
@@ -258,7 +259,7 @@ static int print_plan(const struct run_arguments *arguments, struct workload *wo
     err_set(&err, STATUS_USAGE, "a plan is printed and not saved: give --json -");
     return complain(&err);
   }
-  if (session_driver(workload, &page.driver, &err) != STATUS_OK) return complain(&err);
+  if (session_driver(arguments, &page.driver, &err) != STATUS_OK) return complain(&err);
   if (check_workload(workload, page.driver, &err) != STATUS_OK) return complain(&err);
   estimate_totals(workload, settings_capabilities(workload, page.driver), &page.totals);
   if (check_needs(workload, page.driver, &page.needs, &err) != STATUS_OK) return complain(&err);
@@ -291,7 +292,7 @@ int command_plan(int argc, char **argv) {
   } else if (arguments.help) {
     code = help_plan();
   } else {
-    code = print_plan(&arguments, &arguments.workload);
+    code = print_plan(&arguments);
   }
   run_arguments_free(&arguments);
   return code;
@@ -309,10 +310,10 @@ static void print_scaled(const struct scenario *scenario) {
 }
 
 static enum status print_preset(struct run_arguments *arguments, struct err *err) {
-  struct workload *w = &arguments->workload;
+  const struct workload *w = &arguments->workload;
   const struct driver *driver;
   struct totals totals;
-  enum status status = session_driver(w, &driver, err);
+  enum status status = session_driver(arguments, &driver, err);
   if (status != STATUS_OK) return status;
   estimate_totals(w, settings_capabilities(w, driver), &totals);
   printf("%-20s %s\n", w->name, scenario_find(&arguments->scenario, "", "title")->value);

@@ -69,7 +69,7 @@ static int run(const struct run_arguments *arguments, struct session *session) {
 
 static int command(struct run_arguments *arguments, struct err *err) {
   struct session session = {.objectives = &arguments->slos, .observe = &arguments->observe, .quiet = arguments->quiet};
-  enum status status = session_driver(&arguments->workload, &session.driver, err);
+  enum status status = session_driver(arguments, &session.driver, err);
   if (status == STATUS_OK) status = session_check_files(arguments, err);
   if (status == STATUS_OK) status = run_check(&arguments->workload, session.driver, err);
   return status == STATUS_OK ? run(arguments, &session) : complain(err);

@@ -5,7 +5,9 @@
 #include "cli/muster_outputs.h"
 #include "cli/muster_progress.h"
 #include "cli/muster_say.h"
+#include "cli/muster_unread.h"
 #include "load/run.h"
+#include "load/settings.h"
 #include "net/address.h"
 #include "report/html.h"
 
@@ -65,10 +67,19 @@ static enum status driver_of_target(const char *target, const struct driver **ou
   return err_set(err, STATUS_USAGE, "--target: no driver speaks '%s': `muster drivers` lists the schemes", url.scheme);
 }
 
-enum status session_driver(struct workload *workload, const struct driver **out, struct err *err) {
-  if (workload->target && !workload->app_key) workload->app_key = from_environment("MUSTER_APP_KEY");
-  if (!workload->driver) return driver_of_target(workload->target, out, err);
-  *out = driver_find(workload->driver);
+enum status session_driver(struct run_arguments *arguments, const struct driver **out, struct err *err) {
+  struct workload *workload = &arguments->workload;
+  enum status status = STATUS_OK;
+  if (workload->driver) {
+    *out = driver_find(workload->driver);
+  } else {
+    status = driver_of_target(workload->target, out, err);
+  }
+  if (status == STATUS_OK) status = unread_check(arguments, *out, err);
+  if (status != STATUS_OK) return status;
+  bool has_key = workload->target && driver_reads(*out, "app-key", NULL);
+  if (has_key && !workload->app_key) workload->app_key = from_environment("MUSTER_APP_KEY");
+  settings_describe(workload, *out);
   return STATUS_OK;
 }
 

@@ -33,8 +33,9 @@ struct session {
 void session_catch_signals(void);
 int session_interrupts(void);
 
-/* The driver that the target's scheme chooses; also takes the app key from the environment when none was given. */
-enum status session_driver(struct workload *workload, const struct driver **out, struct err *err);
+/* The driver that was asked for, or that the target's scheme chooses. Refuses options that it does not read, takes the
+ * app key from the environment when it has one and none was given, and tells the workload what its settings come to. */
+enum status session_driver(struct run_arguments *arguments, const struct driver **out, struct err *err);
 
 /* Opens what --ui or --metrics ask for and says where; *out is NULL when they ask for nothing. */
 enum status session_open_web(const struct run_arguments *arguments, struct web **out, struct err *err);

@@ -67,7 +67,7 @@ static enum status check_contender(struct contender *out, struct err *err) {
     return err_set(err, STATUS_USAGE,
         "%s belongs to one run: leave it out; `muster report` renders each trial's report", of_one_run);
   }
-  enum status status = session_driver(&arguments->workload, &out->session.driver, err);
+  enum status status = session_driver(arguments, &out->session.driver, err);
   if (status == STATUS_OK) status = run_check(&arguments->workload, out->session.driver, err);
   return status;
 }

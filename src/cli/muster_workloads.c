@@ -20,9 +20,12 @@ enum use {
   USE_SHOOTOUT = 1 << 8,
   USE_QUEUES = 1 << 9,
   USE_OPERATIONS = 1 << 10,
+  USE_BATCHES = 1 << 11,
+  USE_VAULT = 1 << 12,
 };
 
 #define USE_OPERATES (USE_CLIENTS | USE_OPERATIONS)
+#define USE_SYNCS (USE_OPERATES | USE_BATCHES | USE_VAULT)
 
 static const struct {
   const char *option;
@@ -47,8 +50,8 @@ static const struct {
     {"catch-up-timeout", USE_BACKLOG, "backlog runs"},
     {"concurrent", USE_SHOOTOUT, "echo and broadcast runs"},
     {"server-type", USE_SHOOTOUT, "echo and broadcast runs"},
-    {"batch-size", USE_OPERATIONS, "runs of operations (msa ... sync-noop)"},
-    {"docs", USE_OPERATIONS, "runs of operations (msa ... sync-noop)"},
+    {"batch-size", USE_BATCHES, "sda-batch, msa-batch and sync-* runs"},
+    {"docs", USE_VAULT, "sync-* runs"},
     {"warmup-requests", USE_OPERATIONS, "runs of operations (msa ... sync-noop)"},
 };
 
@@ -80,11 +83,11 @@ static const struct kind {
     {"sca", TOPOLOGY_SELF, USE_OPERATES, "put an item into a collection, query it"},
     {"mma", TOPOLOGY_SELF, USE_OPERATES, "create a mailbox, delete it"},
     {"mixed", TOPOLOGY_SELF, USE_OPERATES, "one of the six above at random"},
-    {"sda-batch", TOPOLOGY_SELF, USE_OPERATES, "put --batch-size documents at once"},
-    {"msa-batch", TOPOLOGY_SELF, USE_OPERATES, "send --batch-size messages at once"},
-    {"sync-cold", TOPOLOGY_SELF, USE_OPERATES, "write a vault of --docs documents"},
-    {"sync-warm", TOPOLOGY_SELF, USE_OPERATES, "write the same vault again"},
-    {"sync-noop", TOPOLOGY_SELF, USE_OPERATES, "list the vault and compare"},
+    {"sda-batch", TOPOLOGY_SELF, USE_OPERATES | USE_BATCHES, "put --batch-size documents at once"},
+    {"msa-batch", TOPOLOGY_SELF, USE_OPERATES | USE_BATCHES, "send --batch-size messages at once"},
+    {"sync-cold", TOPOLOGY_SELF, USE_SYNCS, "write a vault of --docs documents"},
+    {"sync-warm", TOPOLOGY_SELF, USE_SYNCS, "write the same vault again"},
+    {"sync-noop", TOPOLOGY_SELF, USE_SYNCS, "list the vault and compare"},
     {"mail-cycle", TOPOLOGY_SELF, USE_OPERATES, "send to oneself, retrieve, mark as delivered"},
     {"hold", TOPOLOGY_HOLD, USE_CLIENTS, "connections are held, with keep-alives and nothing else"},
     {"storm", TOPOLOGY_RING, USE_CLIENTS | USE_STORM, "private, and all lose their connection at once and return"},
@@ -319,8 +322,9 @@ static uint32_t concurrency_of(uint32_t clients) {
 }
 
 static enum status shape_hold(struct run_arguments *a, struct err *err) {
-  static const char *const publishing[] = {
-      "rate", "arrivals", "ramp-to", "steps", "outstanding", "max-rate", "rounds", "interval", "count", NULL};
+  static const char *const publishing[] = {"rate", "arrivals", "ramp-to", "steps", "outstanding", "max-rate", "rounds",
+      "interval", "count", "payload-bytes", "delivery-grace", "ack-timeout", "store-messages", "count-messages",
+      "retain", NULL};
   struct workload *l = &a->workload;
   const char *option = first_given(a, publishing);
   if (option) return err_set(err, STATUS_USAGE, "held connections do not publish: leave --%s out", option);

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/facts.h"
 #include "base/view.h"
 #include "measure/operations.h"
 #include "measure/tally.h"
@@ -154,6 +155,25 @@ struct operation_done {
   struct view error;   /* the server's text, or muster's own; may be empty */
 };
 
+/* An option of a run that only some drivers read. */
+struct driver_option {
+  const char *name;    /* as on the command line; NULL behind the last */
+  const char *schemes; /* only where a URL of the run has one of these, comma-separated; NULL: always */
+};
+
+/* What every driver with TLS reads. */
+#define DRIVER_TLS_OPTIONS(schemes)                                                                                    \
+  {"ca-file", schemes}, {"insecure", schemes}, {"cert", schemes}, {                                                    \
+    "key", schemes                                                                                                     \
+  }
+
+/* What the settings come to, defaults filled in, for reports. */
+struct driver_facts {
+  struct facts options; /* by the names of the command line */
+  struct facts target;  /* by those of the target's query */
+  struct facts key;     /* of both, what must be equal before two reports are compared */
+};
+
 struct driver {
   const char *name;        /* "juggle" */
   const char *schemes;     /* target schemes that choose it, comma-separated */
@@ -175,6 +195,12 @@ struct driver {
   const struct driver_operation *operations;
   /* What the server tells that no other counter says, by its names in the report; NULL behind the last. */
   const char *counters[TALLY_EXTRAS];
+
+  /* The options that it reads, of those that not every driver does; NULL: none. Others are refused. */
+  const struct driver_option *options;
+  /* Tells what the settings come to; asks nothing of the server, and secrets have no place in it. NULL: nothing that a
+   * report has not got by itself. */
+  void (*describe)(const struct driver_settings *settings, struct driver_facts *out);
 
   /* Capabilities that the settings take away, as far as they say so before anything is asked of the server; NULL: none.
    */
@@ -260,6 +286,8 @@ static inline bool driver_queue_of(const struct driver_settings *settings, uint3
 
 /* The driver for a URL scheme or a driver name; NULL when there is none. */
 const struct driver *driver_find(const char *scheme_or_name);
+/* Whether the driver reads an option; scheme: of a URL of the run, NULL: of any. */
+bool driver_reads(const struct driver *driver, const char *option, const char *scheme);
 /* All drivers, NULL at the end. */
 const struct driver *const *driver_all(void);
 

@@ -716,6 +716,12 @@ static void juggle_reconnecting(struct client *client) {
   };
 }
 
+/* The set-up API and the navigator are HTTP, and read the certificates too. */
+static const struct driver_option options[] = {{"app-key", NULL}, {"api-url", NULL}, {"navigator", NULL},
+    {"setup-concurrency", NULL}, {"store-messages", NULL}, {"count-messages", NULL}, {"plain", NULL},
+    {"keep-alive", NULL}, {"ca-file", "wss,juggles,https"}, {"insecure", "wss,juggles,https"}, {"cert", "wss,juggles"},
+    {"key", "wss,juggles"}, {"ack", NULL}, {"push-window", NULL}, {"rate-limits", NULL}, {NULL, NULL}};
+
 const struct driver driver_juggle = {
     .name = "juggle",
     .schemes = "ws,wss,juggle,juggles",
@@ -730,6 +736,7 @@ const struct driver driver_juggle = {
     .rate_limit = 100,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct juggle_client),
+    .options = options,
     .prepare = juggle_prepare,
     .release = target_release,
     .opened = juggle_opened,

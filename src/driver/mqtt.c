@@ -824,6 +824,26 @@ static const char *mqtt_code_text(int32_t code) {
   return code == CODE_NO_SESSION ? "the server has forgotten the session" : mqtt_reason_name(code);
 }
 
+#define TLS_SCHEMES "mqtts,mqtts+ws,mqtt+wss,mqtts+wss"
+#define WEBSOCKET_SCHEMES "mqtt+ws,mqtts+ws,mqtt+wss,mqtts+wss"
+
+static const struct driver_option options[] = {{"mqtt-version", NULL}, {"qos", NULL}, {"clean-session", NULL},
+    {"retain", NULL}, {"receive-maximum", NULL}, {"topic-prefix", NULL}, {"user", NULL}, {"keep-alive", NULL},
+    {"origin", WEBSOCKET_SCHEMES}, DRIVER_TLS_OPTIONS(TLS_SCHEMES), {NULL, NULL}};
+
+static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
+  const struct mqtt_settings *mqtt = &settings->mqtt;
+  const char *version = mqtt->version ? mqtt->version : "5";
+  uint32_t window = mqtt->receive_maximum ? mqtt->receive_maximum : WINDOW_MAX;
+  facts_add(&out->key, "mqtt-version", version);
+  facts_add_number(&out->key, "qos", mqtt->qos);
+  facts_add(&out->key, "clean-session", mqtt->keep_session || settings->backlog ? "false" : "true");
+  facts_add(&out->key, "retain", mqtt->retain ? "true" : "false");
+  if (strcmp(version, "5") == 0) facts_add_number(&out->key, "receive-maximum", window);
+  out->options = out->key;
+  facts_add(&out->options, "topic-prefix", mqtt->topic_prefix ? mqtt->topic_prefix : "muster");
+}
+
 const struct driver driver_mqtt = {
     .name = "mqtt",
     .schemes = "mqtt,mqtts,mqtt+ws,mqtts+ws,mqtt+wss,mqtts+wss",
@@ -838,6 +858,8 @@ const struct driver driver_mqtt = {
     .outstanding_max = 32768,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct mqtt_client),
+    .options = options,
+    .describe = tell_settings,
     .without = without,
     .prepare = mqtt_prepare,
     .release = mqtt_release,

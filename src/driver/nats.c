@@ -154,9 +154,17 @@ static void say_what_acks_mean(struct driver_run *run, enum ack ack) {
   }
 }
 
+static const struct query_choice choices[] = {
+    {"ack", "none|flush|jetstream"}, {"headers", "off|on"}, {"storage", "file|memory"}, {NULL, NULL}};
+
+static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
+  unsigned chosen[SETTINGS] = {0};
+  if (query_read(&settings->url, choices, chosen, NULL, NULL) != STATUS_OK) return;
+  query_tell(choices, chosen, NULL, SETTINGS - (chosen[SETTING_ACK] != ACK_JETSTREAM), &out->target);
+  out->key = out->target;
+}
+
 static enum status read_settings(struct driver_run *run, struct nats_plan *plan, struct err *err) {
-  static const struct query_choice choices[] = {
-      {"ack", "none|flush|jetstream"}, {"headers", "off|on"}, {"storage", "file|memory"}, {NULL, NULL}};
   unsigned chosen[SETTINGS] = {0};
   enum status status = query_read(&run->settings.url, choices, chosen, NULL, err);
   if (status != STATUS_OK) return status;
@@ -203,6 +211,10 @@ enum status nats_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   bool tls = strcmp(settings->url.scheme, "nats+tls") == 0;
   if (settings->url.port == 0) settings->url.port = run->driver->default_port;
+  if (settings->user && !settings->password) {
+    return err_set(
+        err, STATUS_USAGE, "--user %.60s: NATS takes no user without a password: set MUSTER_PASSWORD", settings->user);
+  }
   struct nats_plan *plan = arena_alloc(&run->arena, sizeof *plan);
   if (!plan) return err_set(err, STATUS_MEMORY, "out of memory for the plan of the clients");
   run->population = plan;
@@ -702,6 +714,9 @@ static const char *nats_code_text(int32_t code) {
   }
 }
 
+static const struct driver_option options[] = {
+    {"user", NULL}, {"keep-alive", NULL}, DRIVER_TLS_OPTIONS("nats+tls"), {NULL, NULL}};
+
 const struct driver driver_nats = {
     .name = "nats",
     .schemes = "nats,nats+tls",
@@ -716,6 +731,8 @@ const struct driver driver_nats = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct nats_client),
+    .options = options,
+    .describe = tell_settings,
     .starts_tls = true,
     .prepare = nats_prepare,
     .release = nats_release,

@@ -92,6 +92,22 @@ enum status query_read(const struct url *url, const struct query_choice *choices
   return query_read_texts(*at ? at + 1 : at, choices, chosen, texts, err);
 }
 
+static struct view word_at(const char *list, unsigned number) {
+  for (; number > 0; number--)
+    list += strcspn(list, "|") + 1;
+  return view_of(list, strcspn(list, "|"));
+}
+
+void query_tell(const struct query_choice *choices, const unsigned *chosen, char (*texts)[QUERY_TEXT_MAX], size_t count,
+    struct facts *out) {
+  for (size_t i = 0; i < count; i++) {
+    char word[FACT_VALUE_MAX];
+    struct view value = choices[i].values ? word_at(choices[i].values, chosen[i]) : view_str(texts[i]);
+    snprintf(word, sizeof word, "%.*s", (int)value.len, (const char *)value.data);
+    facts_add(out, choices[i].name, word);
+  }
+}
+
 bool query_number(const char *text, uint32_t max, uint32_t *out) {
   uint64_t value = 0;
   size_t len = strspn(text, "0123456789");

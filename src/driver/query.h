@@ -3,6 +3,7 @@
 #define MUSTER_DRIVER_QUERY_H
 
 #include "base/err.h"
+#include "base/facts.h"
 #include "net/address.h"
 
 #define QUERY_TEXT_MAX 128
@@ -22,6 +23,10 @@ enum status query_read(const struct url *url, const struct query_choice *choices
 /* The same for a query alone, the path before it being the driver's business; query: behind the '?', or "". */
 enum status query_read_texts(const char *query, const struct query_choice *choices, unsigned *chosen,
     char (*texts)[QUERY_TEXT_MAX], struct err *err);
+
+/* Tells the first count settings as they were read. */
+void query_tell(const struct query_choice *choices, const unsigned *chosen, char (*texts)[QUERY_TEXT_MAX], size_t count,
+    struct facts *out);
 
 /* A text of digits alone, from 1 to max. */
 bool query_number(const char *text, uint32_t max, uint32_t *out);

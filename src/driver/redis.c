@@ -148,8 +148,17 @@ static enum status read_max_len(
   return err_set(err, STATUS_USAGE, "--target: maxlen= bounds streams, which only queue runs have");
 }
 
+static const struct query_choice choices[] = {{"resp", "3|2"}, {"maxlen", NULL}, {NULL, NULL}};
+
+static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
+  char texts[SETTINGS][QUERY_TEXT_MAX] = {[SETTING_MAX_LEN] = "none"};
+  unsigned chosen[SETTINGS] = {0};
+  if (query_read(&settings->url, choices, chosen, texts, NULL) != STATUS_OK) return;
+  query_tell(choices, chosen, texts, SETTINGS - (settings->queues == 0), &out->target);
+  out->key = out->target;
+}
+
 static enum status read_settings(struct driver_run *run, struct redis_plan *plan, struct err *err) {
-  static const struct query_choice choices[] = {{"resp", "3|2"}, {"maxlen", NULL}, {NULL, NULL}};
   char texts[SETTINGS][QUERY_TEXT_MAX];
   unsigned chosen[SETTINGS] = {0};
   enum status status = query_read(&run->settings.url, choices, chosen, texts, err);
@@ -203,6 +212,10 @@ enum status redis_make_plan(struct driver_run *run, struct err *err) {
   struct driver_settings *settings = &run->settings;
   uint64_t bulk_max = (uint64_t)settings->payload_bytes + TEXT_MIN_LIMIT;
   if (settings->url.port == 0) settings->url.port = run->driver->default_port;
+  if (settings->user && !settings->password) {
+    return err_set(
+        err, STATUS_USAGE, "--user %.60s: Redis takes no user without a password: set MUSTER_PASSWORD", settings->user);
+  }
   struct redis_plan *plan = arena_alloc(&run->arena, sizeof *plan);
   if (!plan) return err_set(err, STATUS_MEMORY, "out of memory for the plan of the clients");
   run->population = plan;
@@ -613,6 +626,9 @@ static void redis_released(struct client *client) {
   tokens_free(&state_of(client)->replies);
 }
 
+static const struct driver_option options[] = {
+    {"user", NULL}, {"keep-alive", NULL}, DRIVER_TLS_OPTIONS("rediss"), {NULL, NULL}};
+
 const struct driver driver_redis = {
     .name = "redis",
     .schemes = "redis,rediss",
@@ -627,6 +643,8 @@ const struct driver driver_redis = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct redis_client),
+    .options = options,
+    .describe = tell_settings,
     .counters = {"receivers"},
     .prepare = redis_prepare,
     .release = redis_release,

@@ -20,6 +20,14 @@ static bool list_has(const char *list, const char *word) {
   return false;
 }
 
+bool driver_reads(const struct driver *driver, const char *option, const char *scheme) {
+  for (const struct driver_option *at = driver->options; at && at->name; at++) {
+    if (strcmp(at->name, option) != 0) continue;
+    if (!at->schemes || !scheme || list_has(at->schemes, scheme)) return true;
+  }
+  return false;
+}
+
 const struct driver *driver_find(const char *scheme_or_name) {
   for (const struct driver *const *at = drivers; *at; at++) {
     if (strcmp((*at)->name, scheme_or_name) == 0 || list_has((*at)->schemes, scheme_or_name)) return *at;

@@ -516,6 +516,9 @@ static enum status ricochet_prepare(struct driver_run *run, struct err *err) {
   return status;
 }
 
+static const struct driver_option options[] = {
+    {"batch-size", NULL}, {"docs", NULL}, {"warmup-requests", NULL}, {"ack", NULL}, {NULL, NULL}};
+
 const struct driver driver_ricochet = {
     .name = "ricochet",
     .schemes = "ricochet,ricochet+tcp",
@@ -528,6 +531,7 @@ const struct driver driver_ricochet = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct ricochet_client),
+    .options = options,
     .operations = ricochet_operations,
     .counters = {"notifications"},
     .prepare = ricochet_prepare,

@@ -313,6 +313,9 @@ static const char *shootout_code_text(int32_t code) {
 #define DELIVERY "pushed to every open connection, the sender's included; neither stored nor acknowledged"
 #define OUTSTANDING_MAX 32768
 
+static const struct driver_option options[] = {{"origin", NULL}, {"keep-alive", NULL},
+    DRIVER_TLS_OPTIONS("wss,wss+json,wss+binary,wss+phoenix,wss+cable"), {NULL, NULL}};
+
 const struct driver driver_shootout_json = {
     .name = "shootout-json",
     .schemes = "ws+json,wss+json",
@@ -326,6 +329,7 @@ const struct driver driver_shootout_json = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
+    .options = options,
     .prepare = shootout_prepare,
     .release = target_release,
     .opened = shootout_opened,
@@ -350,6 +354,7 @@ const struct driver driver_shootout_binary = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
+    .options = options,
     .prepare = shootout_prepare,
     .release = target_release,
     .opened = shootout_opened,
@@ -374,6 +379,7 @@ const struct driver driver_shootout_phoenix = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
+    .options = options,
     .prepare = shootout_prepare,
     .release = target_release,
     .opened = shootout_opened,
@@ -398,6 +404,7 @@ const struct driver driver_shootout_actioncable = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct shootout_client),
+    .options = options,
     .prepare = shootout_prepare,
     .release = target_release,
     .opened = shootout_opened,

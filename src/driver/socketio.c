@@ -109,10 +109,11 @@ static enum status take_names(struct socketio_plan *plan, char (*texts)[QUERY_TE
   return status;
 }
 
+static const struct query_choice choices[] = {{"echo", "off|on"}, {"ack", "on|off"}, {"nsp", NULL}, {"join", NULL},
+    {"publish", NULL}, {"message", NULL}, {NULL, NULL}};
+
 static enum status read_query(const struct url *url, char *path, size_t size, unsigned chosen[SETTINGS],
     char (*texts)[QUERY_TEXT_MAX], struct err *err) {
-  static const struct query_choice choices[] = {{"echo", "off|on"}, {"ack", "on|off"}, {"nsp", NULL}, {"join", NULL},
-      {"publish", NULL}, {"message", NULL}, {NULL, NULL}};
   const char *query;
   if (query_split(url, path, size, &query)) return query_read_texts(query, choices, chosen, texts, err);
   return err_set(err, STATUS_USAGE, "--target: the path is longer than %zu characters", size - 1);
@@ -131,6 +132,16 @@ static unsigned socketio_without(const struct driver_settings *settings) {
   unsigned chosen[SETTINGS] = {0};
   read_query(&settings->url, path, sizeof path, chosen, texts, NULL);
   return missing_of(chosen);
+}
+
+static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
+  char texts[SETTINGS][QUERY_TEXT_MAX] = {
+      [SETTING_NAMESPACE] = "/", [SETTING_JOIN] = "join", [SETTING_PUBLISH] = "publish", [SETTING_MESSAGE] = "message"};
+  char path[PATH_MAX_BYTES];
+  unsigned chosen[SETTINGS] = {0};
+  if (read_query(&settings->url, path, sizeof path, chosen, texts, NULL) != STATUS_OK) return;
+  query_tell(choices, chosen, texts, SETTINGS, &out->target);
+  query_tell(choices, chosen, texts, SETTING_NAMESPACE, &out->key);
 }
 
 static void describe(struct driver_run *run, const unsigned chosen[SETTINGS]) {
@@ -461,6 +472,9 @@ static const char *socketio_code_text(int32_t code) {
   }
 }
 
+static const struct driver_option options[] = {
+    {"user", NULL}, {"origin", NULL}, DRIVER_TLS_OPTIONS("socketio+tls"), {NULL, NULL}};
+
 const struct driver driver_socketio = {
     .name = "socketio",
     .schemes = "socketio,socketio+tls",
@@ -475,6 +489,8 @@ const struct driver driver_socketio = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct socketio_client),
+    .options = options,
+    .describe = tell_settings,
     .without = socketio_without,
     .prepare = socketio_prepare,
     .release = target_release,

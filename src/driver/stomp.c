@@ -108,10 +108,11 @@ static enum status write_connect(
   return STATUS_OK;
 }
 
+static const struct query_choice choices[] = {{"receipts", "on|off"}, {"prefix", NULL}, {"vhost", NULL},
+    {"ack", "individual|auto"}, {"prefetch", NULL}, {NULL, NULL}};
+
 static enum status read_query(const struct url *url, char path[PATH_MAX_BYTES], unsigned chosen[SETTINGS],
     char (*texts)[QUERY_TEXT_MAX], struct err *err) {
-  static const struct query_choice choices[] = {{"receipts", "on|off"}, {"prefix", NULL}, {"vhost", NULL},
-      {"ack", "individual|auto"}, {"prefetch", NULL}, {NULL, NULL}};
   const char *query;
   if (query_split(url, path, PATH_MAX_BYTES, &query)) return query_read_texts(query, choices, chosen, texts, err);
   return err_set(err, STATUS_USAGE, "--target: the path is longer than %d characters", PATH_MAX_BYTES - 1);
@@ -153,6 +154,20 @@ static enum status read_settings(struct driver_run *run, struct stomp_plan *plan
   plan->receipts = chosen[SETTING_RECEIPTS] == 0;
   snprintf(plan->prefix, sizeof plan->prefix, "%smuster.%016" PRIx64, texts[SETTING_PREFIX], settings->run_id);
   return write_connect(plan, settings, texts[SETTING_VHOST], err);
+}
+
+/* Where the virtual host is called otherwise, messages go the same way. */
+static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
+  char texts[SETTINGS][QUERY_TEXT_MAX] = {[SETTING_PREFIX] = "/topic/", [SETTING_VHOST] = "/"}, path[PATH_MAX_BYTES];
+  unsigned chosen[SETTINGS] = {0};
+  if (settings->queues > 0) strcpy(texts[SETTING_PREFIX], "/queue/");
+  if (read_query(&settings->url, path, chosen, texts, NULL) != STATUS_OK) return;
+  if (!chosen[SETTING_PREFETCH]) snprintf(texts[SETTING_PREFETCH], QUERY_TEXT_MAX, "%d", PREFETCH);
+  if (chosen[SETTING_ACK]) strcpy(texts[SETTING_PREFETCH], "none");
+  query_tell(choices, chosen, texts, settings->queues > 0 ? SETTINGS : SETTING_ACK, &out->target);
+  for (uint32_t i = 0; i < out->target.count; i++) {
+    if (i != SETTING_VHOST) facts_add(&out->key, out->target.fact[i].name, out->target.fact[i].value);
+  }
 }
 
 static void describe(struct driver_run *run, struct stomp_plan *plan, bool tls) {
@@ -518,6 +533,9 @@ static void stomp_released(struct client *client) {
   buf_free(&state_of(client)->gathered);
 }
 
+static const struct driver_option options[] = {{"user", NULL}, {"keep-alive", NULL}, {"origin", "stomp+ws,stomp+wss"},
+    DRIVER_TLS_OPTIONS("stomp+tls,stomp+wss"), {NULL, NULL}};
+
 const struct driver driver_stomp = {
     .name = "stomp",
     .schemes = "stomp,stomp+tls,stomp+ws,stomp+wss",
@@ -533,6 +551,8 @@ const struct driver driver_stomp = {
     .outstanding_max = OUTSTANDING_MAX,
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct stomp_client),
+    .options = options,
+    .describe = tell_settings,
     .without = stomp_without,
     .prepare = stomp_prepare,
     .release = target_release,

@@ -585,6 +585,7 @@ static enum status fill_defaults(struct run *run, struct err *err) {
   workload->senders = topology_of(workload).senders;
   workload->workers = plan_workers(workload, descriptor_limit());
   if (workload->seed == 0) workload->seed = clock_now_ns() ^ (uint64_t)clock_wall_ms() << 20;
+  settings_describe(workload, run->options->driver);
   if (workload_is_closed(workload)) workload->max_rate_per_sec = plan_max_rate(workload);
   return fill_duration(workload, err);
 }

@@ -9,6 +9,9 @@
 struct ricochet_settings settings_ricochet(const struct workload *workload);
 struct mqtt_settings settings_mqtt(const struct workload *workload);
 
+/* Tells the workload what its settings come to for this driver: its facts. */
+void settings_describe(struct workload *workload, const struct driver *driver);
+
 /* What the driver can do with these settings; prepare may find that the server leaves less. */
 unsigned settings_capabilities(const struct workload *workload, const struct driver *driver);
 

@@ -3,6 +3,8 @@
 #ifndef MUSTER_REPORT_WORKLOAD_H
 #define MUSTER_REPORT_WORKLOAD_H
 
+#include "base/facts.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -103,6 +105,9 @@ struct workload {
   uint64_t send_cost_ns;  /* server CPU of one publish to an offline receiver, from an earlier run; 0: not given */
   /* Labels: what the machine cannot tell. */
   const char *environment_label, *database_label;
+  /* What the settings come to for the driver: options by their names on the command line, what the target's query asks
+   * for, and what of both must be equal in reports that are compared. */
+  struct facts options, target_options, key;
 };
 
 const char *topology_name(enum topology_kind topology);

@@ -58,7 +58,8 @@ const server = await startPeer();
 for (const [name, operations] of Object.entries(scenarios)) {
   const sync = name.startsWith('sync-');
   const n = sync ? 3 : 24;
-  const args = ['-protocol', name, '-n', `${n}`, '-c', sync ? '2' : '3', '-warmup', '3', '-batch-size', '10', '-docs', '25'];
+  const args = ['-protocol', name, '-n', `${n}`, '-c', sync ? '2' : '3', '-warmup', '3',
+    ...(sync || name.endsWith('-batch') ? ['-batch-size', '10'] : []), ...(sync ? ['-docs', '25'] : [])];
   const result = await bench(server, args);
   assertSound(result, name);
   const { report } = result;

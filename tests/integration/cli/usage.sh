@@ -133,6 +133,32 @@ refused 2 '--rate-limits belongs to the embedded' run private --target ws://127.
 refused 2 '--push-window belongs to the embedded' run private --target ws://127.0.0.1:1 --push-window 3
 refused 2 'give one of them' run private --output a --json b
 
+# What the driver does not read is refused, and so is what the workload does not use.
+refused 2 '^muster: --qos has no effect with driver nats, only with mqtt: leave it out$' \
+  run private --target nats://127.0.0.1:1 --qos 1
+refused 2 '--ca-file has no effect with target ws://127.0.0.1:1, only .*https' run private --target ws://127.0.0.1:1 --ca-file x
+refused 2 '--insecure has no effect' plan private --target redis://127.0.0.1:1 --insecure
+refused 2 '--key has no effect with target .*mqtts' find private --target mqtt://127.0.0.1:1 --key x
+refused 2 '--origin has no effect' run private --trials 2 --target stomp://127.0.0.1:1 --origin http://127.0.0.1
+refused 2 '--user has no effect with driver juggle, only with mqtt' run private --target ws://127.0.0.1:1 --user u
+refused 2 '--user has no effect with driver shootout-json' run echo --server-type json --target ws://127.0.0.1:1 --user u
+refused 2 '--app-key has no effect with driver mqtt, only with juggle' run private --target mqtt://127.0.0.1:1 --app-key k
+refused 2 '--store-messages has no effect' run private --target redis://127.0.0.1:1 --store-messages=false
+refused 2 '--setup-concurrency has no effect' run private --target redis://127.0.0.1:1 --setup-concurrency 5
+refused 2 '--keep-alive has no effect with driver ricochet' run msa --keep-alive 5s
+refused 2 '--ack has no effect with driver shootout-json, only with juggle, ricochet' run echo --ack durable
+refused 2 '--user u: NATS takes no user without a password: set MUSTER_PASSWORD' \
+  run private --target nats://127.0.0.1:1 --user u
+refused 2 '--user u: Redis takes no user without' run private --target redis://127.0.0.1:1 --user u
+refused 2 'do not publish: leave --payload-bytes out' run hold --payload-bytes 100
+refused 2 '--docs belongs to sync' run msa --docs 5
+refused 2 '--batch-size belongs to sda-batch' run sfa --batch-size 5
+printf 'name: a\ntitle: b\ndriver: nats\nmqtt:\n  qos: 2\n' >"$scratch/nats.yaml"
+refused 2 '^muster: ./nats.yaml:5:3: qos has no effect with driver nats, only with mqtt' \
+  run ./nats.yaml --target nats://127.0.0.1:1
+printf 'name: a\ntitle: b\ndriver: juggle\nserver:\n  app-key: k\n' >"$scratch/key.yaml"
+refused 2 '^muster: ./key.yaml:5:3: app-key needs a target, in this file or as --target' run ./key.yaml
+
 export MUSTER_APP_SECRET=not-a-real-secret
 refused 2 '--target' run private --target '://'
 refused 2 'ws://127.0.0.1:9003' run private --target 127.0.0.1:9003
