@@ -64,12 +64,15 @@ static bool keep(struct udx_stream *stream, uint64_t offset, struct view data) {
   return true;
 }
 
-/* After the reader has used some: more credit for the peer when half of the window is gone. */
+/* More credit for the peer when half of the window is gone: used by the reader, or in order and left by it, since a
+ * reader that waits for a whole message must get it. */
 static void give_credit(struct udx_stream *stream) {
-  if (stream->fin_known || stream->advertised - stream->consumed >= stream->window / 2) return;
+  if (stream->fin_known || stream->advertised - stream->consumed - stream->ready >= stream->window / 2) return;
   uint32_t max = stream->udx->window_max;
   stream->window = stream->window > max / 2 ? max : stream->window * 2;
-  stream->advertised = stream->consumed + stream->window;
+  uint64_t limit = stream->consumed + stream->window;
+  if (limit < stream->advertised + stream->window / 4) return; /* the reader is slow */
+  stream->advertised = limit;
   stream->update_wanted = true;
 }
 

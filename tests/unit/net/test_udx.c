@@ -282,6 +282,20 @@ static void a_reader_in_pieces_gets_all(void **state) {
   finish(&world);
 }
 
+/* A Noise message is of up to 65,537 bytes, one more than the first window. */
+static void a_reader_of_long_messages_gets_them_whole(void **state) {
+  (void)state;
+  enum { MESSAGE_BYTES = 65537 };
+  struct world world;
+  begin(&world, (struct conditions){.delay_ns = NS_PER_MS}, 5);
+  world.side[0].total = (uint64_t)20 * MESSAGE_BYTES;
+  world.side[1].take = MESSAGE_BYTES;
+  run(&world);
+  assert_int_equal(world.side[1].checked, world.side[0].total);
+  assert_true(world.now_ns < 2 * NS_PER_SEC);
+  finish(&world);
+}
+
 static void many_small_messages_share_the_window(void **state) {
   (void)state;
   struct world world;
@@ -711,6 +725,7 @@ int main(void) {
       cmocka_unit_test(every_byte_arrives_in_disorder_and_twice),
       cmocka_unit_test(every_byte_arrives_over_a_terrible_path),
       cmocka_unit_test(a_reader_in_pieces_gets_all),
+      cmocka_unit_test(a_reader_of_long_messages_gets_them_whole),
       cmocka_unit_test(many_small_messages_share_the_window),
       cmocka_unit_test(probes_find_a_larger_datagram),
       cmocka_unit_test(probes_stop_below_what_the_path_carries),
