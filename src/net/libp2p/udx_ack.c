@@ -1,7 +1,10 @@
 /* Acknowledgements: which numbers came and when to tell it; what the peer's ACK says of ours. */
 #include "net/libp2p/udx_private.h"
 
-#define HISTORY 512U
+/* An ACK tells again what came in so many numbers before its news, in case earlier ones were lost: no more, since a Go
+ * peer looks up every number that it is told. What is older than HISTORY is never told. */
+#define TOLD_AGAIN 512U
+#define HISTORY 2048U
 #define ACK_WAIT_MIN_NS NS_PER_MS
 #define ACK_WAIT_MAX_NS (25 * NS_PER_MS)
 #define ACK_EVERY 2
@@ -62,6 +65,7 @@ void udx_note_received(struct udx *udx, const struct udx_packet *packet, bool at
   forget_old(udx);
   udx->ack_to_stream = packet->from_stream;
   udx->ack_from_stream = packet->to_stream;
+  if (!udx->unacked || number < udx->unacked_lowest) udx->unacked_lowest = number;
   if (udx->unacked < UINT8_MAX) udx->unacked++;
   if (at_once || !in_order || udx->unacked >= ACK_EVERY) {
     udx->ack_now = true;
@@ -70,14 +74,29 @@ void udx_note_received(struct udx *udx, const struct udx_packet *packet, bool at
   }
 }
 
+/* The ranges to tell; returns how many. */
+static size_t select_ranges(const struct udx *udx, struct udx_range out[UDX_RANGES_TOLD]) {
+  uint32_t largest = udx->got[0].high, reach = largest - udx->unacked_lowest + TOLD_AGAIN;
+  if (reach > HISTORY) reach = HISTORY;
+  uint32_t lowest = largest > reach ? largest - reach : 0;
+  size_t count = 0;
+  while (count < udx->got_count && count < UDX_RANGES_TOLD && udx->got[count].high >= lowest) {
+    out[count] = udx->got[count];
+    if (out[count].low < lowest) out[count].low = lowest;
+    count++;
+  }
+  return count;
+}
+
 uint8_t *udx_write_pending_ack(struct udx *udx, uint8_t *at, uint64_t now_ns) {
   if (!udx->unacked || !udx->got_count) return at;
+  struct udx_range ranges[UDX_RANGES_TOLD];
   uint64_t delay_ms = (now_ns - udx->largest_came_ns) / NS_PER_MS;
-  size_t count = udx->got_count < UDX_RANGES_TOLD ? udx->got_count : UDX_RANGES_TOLD;
+  size_t count = select_ranges(udx, ranges);
   udx->unacked = 0;
   udx->ack_now = false;
   udx->ack_due_ns = UDX_NEVER;
-  return udx_write_ack(at, udx->got, count, (uint16_t)(delay_ms < UINT16_MAX ? delay_ms : UINT16_MAX));
+  return udx_write_ack(at, ranges, count, (uint16_t)(delay_ms < UINT16_MAX ? delay_ms : UINT16_MAX));
 }
 
 /* What the walk over an ACK finds out. */

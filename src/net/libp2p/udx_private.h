@@ -83,6 +83,7 @@ struct udx {
   uint8_t got_count;
   uint8_t unacked; /* data packets since the last ACK */
   bool ack_now;
+  uint32_t unacked_lowest; /* of them, the lowest number */
   uint32_t ack_to_stream, ack_from_stream;
   uint64_t ack_due_ns, largest_came_ns, heard_ns;
   /* Probing. */

@@ -608,6 +608,33 @@ static void acknowledgements_follow_the_policy(void **state) {
   finish(&world);
 }
 
+/* A Go peer looks up each number of a range: it must not be told all that ever came. */
+static void acknowledgements_tell_the_last_numbers_only(void **state) {
+  (void)state;
+  enum { PACKETS = 3000 };
+  struct world world;
+  char hex[256];
+  begin_alone(&world);
+  feed(&world, 1, SYN);
+  expect_packet(&world, 1, TO_CLIENT "00000000 00000000 00000000 02 00000000 0000 00 00000001");
+  for (uint32_t number = 1; number <= PACKETS; number++) {
+    snprintf(hex, sizeof hex, TO_SERVER "%08x 00000000 00000001 03 00 %016x 0001 61", number, number - 1);
+    feed(&world, 1, hex);
+    if (number % 2) continue;
+    uint32_t told = number - 1 > 512 ? 514 : number + 1;
+    snprintf(hex, sizeof hex, TO_CLIENT "00000000 00000001 00000000 02 %08x 0000 00 %08x", number, told);
+    expect_packet(&world, 1, hex);
+  }
+  /* What a batch brings is told whole. */
+  for (uint32_t number = PACKETS + 1; number <= PACKETS + 700; number++) {
+    snprintf(hex, sizeof hex, TO_SERVER "%08x 00000000 00000001 03 00 %016x 0001 61", number, number - 1);
+    feed(&world, 1, hex);
+  }
+  snprintf(hex, sizeof hex, TO_CLIENT "00000000 00000001 00000000 02 %08x 0000 00 %08x", PACKETS + 700, 700 + 512);
+  expect_packet(&world, 1, hex);
+  finish(&world);
+}
+
 static void credit_is_given_and_asked_for(void **state) {
   (void)state;
   struct world world;
@@ -739,6 +766,7 @@ int main(void) {
       cmocka_unit_test(packets_are_those_of_the_vectors),
       cmocka_unit_test(a_server_acknowledges_and_answers_as_in_the_vectors),
       cmocka_unit_test(acknowledgements_follow_the_policy),
+      cmocka_unit_test(acknowledgements_tell_the_last_numbers_only),
       cmocka_unit_test(credit_is_given_and_asked_for),
       cmocka_unit_test(a_blocked_peer_is_answered),
       cmocka_unit_test(violations_end_the_connection),
