@@ -14,7 +14,7 @@
 #define ECHO "/muster/echo/1.0.0"
 #define DEADLINE_NS (60 * NS_PER_SEC)
 
-enum { SMALL_STREAMS = 100, STREAMS = SMALL_STREAMS + 3, LARGE_BYTES = 3 << 20 };
+enum { SMALL_STREAMS = 100, STREAMS = SMALL_STREAMS + 3, LARGE_BYTES = 3 << 20, ECHO_PENDING_BYTES = 1 << 20 };
 
 struct tool;
 
@@ -44,11 +44,13 @@ static void fail(struct tool *tool, const char *what) {
 /* --- listening ------------------------------------------------------------------------------------------------------
  */
 
+/* No more than a peer that reads slowly is worth: the rest waits on the peer's side. */
 static size_t echo(struct libp2p_stream *stream, uint8_t *data, size_t len) {
-  return libp2p_stream_write(stream, data, len) ? len : 0;
+  bool has_room = libp2p_stream_pending(stream) < ECHO_PENDING_BYTES;
+  return has_room && libp2p_stream_write(stream, data, len) ? len : 0;
 }
 
-static const struct libp2p_stream_ops echo_ops = {.received = echo};
+static const struct libp2p_stream_ops echo_ops = {.received = echo, .drained = libp2p_stream_resume};
 static const struct libp2p_protocol protocols[] = {{ECHO, &echo_ops, NULL}};
 
 static void input_ready(struct watch *watch, uint32_t events) {
