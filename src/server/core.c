@@ -441,10 +441,17 @@ static void *core_main(void *argument) {
 struct replay {
   struct core *core;
   int64_t window_ms;
+  bool is_damaged;
+  int64_t damaged_id; /* of a row that makes no sense */
 };
 
 static bool replay_one(void *context, const struct store_message *row) {
   struct replay *replay = context;
+  if (!message_row_is_sound(replay->core, row)) {
+    replay->is_damaged = true;
+    replay->damaged_id = row->id;
+    return false;
+  }
   message_replay(replay->core, row, replay->window_ms);
   if (row->at_ms > replay->core->now_ms) replay->core->now_ms = row->at_ms;
   return !replay->core->out_of_memory;
@@ -455,12 +462,17 @@ static enum status rebuild(struct core *core, struct err *err) {
   enum status status = people_load(core, err);
   if (status != STATUS_OK) return status;
   read_clock(core);
-  struct replay replay = {core, core->now_ms - OFFLINE_WINDOW_MS};
+  struct replay replay = {.core = core, .window_ms = core->now_ms - OFFLINE_WINDOW_MS};
   core->newest_message = store_newest_message(core->store);
   core->checkpoint = store_checkpoint(core->store);
   int64_t before_window = store_message_before(core->store, replay.window_ms);
   store_replay(core->store, before_window < core->checkpoint ? before_window : core->checkpoint, replay_one, &replay);
   if (core->out_of_memory) return err_set(err, STATUS_MEMORY, "no memory to load the store");
+  if (replay.is_damaged) {
+    return err_set(err, STATUS_IO,
+        "the stored message %lld makes no sense; restore the database from a backup or choose another data folder",
+        (long long)replay.damaged_id);
+  }
   return store_failed(core->store, err) ? STATUS_IO : STATUS_OK;
 }
 

@@ -11,7 +11,7 @@ struct fetch {
 
 static bool take_message(void *context, const struct store_message *row) {
   struct fetch *fetch = context;
-  fetch->message = message_of_row(fetch->core, row);
+  if (message_row_is_sound(fetch->core, row)) fetch->message = message_of_row(fetch->core, row);
   return false;
 }
 
@@ -70,8 +70,8 @@ static bool collect(void *context, const struct store_message *row) {
   collector->scanned++;
   int64_t unread;
   struct juggle_up_msg up;
-  if (!visible(row, query->viewer, &unread) || !juggle_read_up_msg(row->body, &up)) return true;
-  if (!type_wanted(query, up.msg_type)) return true;
+  if (!message_row_is_sound(collector->core, row) || !visible(row, query->viewer, &unread)) return true;
+  if (!juggle_read_up_msg(row->body, &up) || !type_wanted(query, up.msg_type)) return true;
   page_add(collector->core, page, row, unread);
   collector->bytes += row->body.len;
   return true;
@@ -124,8 +124,8 @@ struct by_id {
 static bool take_if_same(void *context, const struct store_message *row) {
   const struct by_id *wanted = context;
   int64_t unread;
-  if (view_equal(row->msg_id, wanted->msg_id) && visible(row, wanted->viewer, &unread))
-    page_add(wanted->core, wanted->page, row, unread);
+  bool same = view_equal(row->msg_id, wanted->msg_id) && message_row_is_sound(wanted->core, row);
+  if (same && visible(row, wanted->viewer, &unread)) page_add(wanted->core, wanted->page, row, unread);
   return true;
 }
 

@@ -143,10 +143,15 @@ void cache_free(struct core *core) {
   free(core->cache.slots);
 }
 
+bool message_row_is_sound(const struct core *core, const struct store_message *row) {
+  struct juggle_up_msg up;
+  return row->conversation && row->conversation <= core->conversation_count && row->sender &&
+         row->sender <= core->user_count && core->conversation_by_num[row->conversation] &&
+         core->user_by_num[row->sender] && row->msg_id.len == JUGGLE_MSG_ID_LEN && juggle_read_up_msg(row->body, &up);
+}
+
 struct message *message_of_row(struct core *core, const struct store_message *row) {
-  bool known = row->conversation && row->conversation <= core->conversation_count && row->sender &&
-               row->sender <= core->user_count && row->msg_id.len == JUGGLE_MSG_ID_LEN;
-  struct message *message = known ? message_new(row->body.len) : NULL;
+  struct message *message = message_new(row->body.len);
   if (!message) return NULL;
   message->id = row->id;
   message->seq = row->seq;
@@ -158,9 +163,7 @@ struct message *message_of_row(struct core *core, const struct store_message *ro
   message->marks = row->marks;
   memcpy(message->msg_id, row->msg_id.data, JUGGLE_MSG_ID_LEN);
   if (row->body.len) memcpy(message->body, row->body.data, row->body.len);
-  if (message->conversation && message->sender) return message;
-  free(message);
-  return NULL;
+  return message;
 }
 
 /* ---- DownMsg (section 4.5) ---- */

@@ -318,19 +318,26 @@ static struct group *group_by_num(const struct core *core, uint32_t num) {
   return num && num <= core->group_count ? core->group_by_num[num] : NULL;
 }
 
+/* Numbers are given in turn and rows are never deleted, so a gap shows a damaged file. */
 static bool load_app(void *context, const struct store_app *row) {
+  struct core *core = context;
   struct core_app info;
   copy_text(info.app_key, sizeof info.app_key, row->app_key);
   copy_text(info.app_secret, sizeof info.app_secret, row->app_secret);
   copy_text(info.secure_key, sizeof info.secure_key, row->secure_key);
   copy_text(info.name, sizeof info.name, row->name);
-  return row->num && app_add(context, row->num, &info) != NULL;
+  return row->num == core->app_count + 1 && app_add(core, row->num, &info) != NULL;
+}
+
+static bool is_id(struct view id) {
+  return id.len > 0 && id.len <= ID_MAX;
 }
 
 static bool load_user(void *context, const struct store_user *row) {
   struct core *core = context;
   struct app *app = app_by_num(core, row->app);
-  struct user *user = app && row->num ? user_add(core, app, row->num, row->user_id) : NULL;
+  if (!app || row->num != core->user_count + 1 || !is_id(row->user_id)) return false;
+  struct user *user = user_add(core, app, row->num, row->user_id);
   if (!user) return false;
   user->registered = row->registered;
   user->is_admin = row->is_admin;
@@ -342,7 +349,8 @@ static bool load_user(void *context, const struct store_user *row) {
 static bool load_group(void *context, const struct store_group *row) {
   struct core *core = context;
   struct app *app = app_by_num(core, row->app);
-  struct group *group = app && row->num ? group_add(core, app, row->num, row->group_id, row->dissolved) : NULL;
+  if (!app || row->num != core->group_count + 1 || !is_id(row->group_id)) return false;
+  struct group *group = group_add(core, app, row->num, row->group_id, row->dissolved);
   if (!group) return false;
   group->updated_ms = row->updated_ms;
   return text_replace(&group->name, row->name) && text_replace(&group->portrait, row->portrait) &&
@@ -358,7 +366,7 @@ static bool load_member(void *context, const struct store_member *row) {
 
 static bool load_conversation(void *context, const struct store_conversation *row) {
   struct core *core = context;
-  if (!row->num || row->sub_channel.len > ID_MAX) return false;
+  if (row->num != core->conversation_count + 1 || row->sub_channel.len > ID_MAX) return false;
   uint8_t bytes[CONVERSATION_KEY_MAX];
   struct view key = conversation_key(bytes, row->channel, row->a, row->b, row->sub_channel);
   if (row->channel == JUGGLE_GROUP) {

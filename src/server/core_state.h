@@ -300,7 +300,9 @@ struct message *message_new(size_t body_len);
 void cache_put(struct core *core, struct message *message); /* takes it over */
 const struct message *cache_find(const struct core *core, int64_t id);
 void cache_free(struct core *core);
-/* A message out of the store; the caller frees it. NULL when memory is out. */
+/* False for a row that only a damaged file has. */
+bool message_row_is_sound(const struct core *core, const struct store_message *row);
+/* A message out of a sound row; the caller frees it. NULL when memory is out. */
 struct message *message_of_row(struct core *core, const struct store_message *row);
 
 enum down_view { DOWN_RECEIVED, DOWN_SENT, DOWN_HISTORY };

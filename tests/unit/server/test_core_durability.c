@@ -444,6 +444,35 @@ static void extreme_numbers_in_the_store_do_no_harm(void **state) {
   }
 }
 
+/* Rows that only a damaged file has: not read, and the start says so. */
+static void rows_without_sense_are_refused(void **state) {
+  static const char *const changes[] = {
+      "UPDATE users SET user_id=zeroblob(100000)",
+      "UPDATE users SET user_id=''",
+      "UPDATE users SET num=num+100000000",
+      "UPDATE messages SET body=x'ffff'",
+      "UPDATE messages SET msg_id=''",
+      "UPDATE messages SET conversation=9",
+      "UPDATE messages SET sender=9",
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    struct rig rig;
+    rig_start(&rig);
+    assert_int_equal(rig_publish(&rig, rig_user(&rig, "alice", 0), "p_msg", "bob", "x", 10, "").code, JUGGLE_OK);
+    rig_close(&rig);
+    change_store(&rig, changes[i]);
+    struct err err = {0};
+    for (int j = 0; j < RIG_GATEWAYS; j++)
+      assert_int_equal(gateway_port_open(&rig.ports[j], &err), STATUS_OK);
+    assert_int_not_equal(core_start(&rig.core, &rig.config, rig.port_list, RIG_GATEWAYS, &err), STATUS_OK);
+    assert_non_null(strstr(err.text, "makes no sense"));
+    for (int j = 0; j < RIG_GATEWAYS; j++)
+      gateway_port_close(&rig.ports[j]);
+    rig_remove(&rig);
+  }
+}
+
 static void a_damaged_file_is_named_with_what_to_do(void **state) {
   (void)state;
   struct rig rig;
@@ -473,6 +502,7 @@ int main(void) {
       cmocka_unit_test(newer_schema_is_refused),
       cmocka_unit_test(bad_folder_is_named),
       cmocka_unit_test(extreme_numbers_in_the_store_do_no_harm),
+      cmocka_unit_test(rows_without_sense_are_refused),
       cmocka_unit_test(a_damaged_file_is_named_with_what_to_do),
       cmocka_unit_test(threads_post_in_order),
   };
