@@ -17,10 +17,6 @@ const char *report_percentile_key(enum report_percentile percentile) {
   return percentiles[percentile].key;
 }
 
-double report_percentile_of(enum report_percentile percentile) {
-  return percentiles[percentile].percentile;
-}
-
 struct report_latency report_latency_of(const struct histogram *h) {
   struct report_latency latency = {
       .count = h->count,

@@ -19,7 +19,6 @@ enum report_percentile {
   REPORT_PERCENTILES
 };
 const char *report_percentile_key(enum report_percentile percentile); /* "p99_9_ns" */
-double report_percentile_of(enum report_percentile percentile);       /* 99.9 */
 
 struct report_latency {
   uint64_t count, overflow, negative; /* as of struct histogram */

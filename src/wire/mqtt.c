@@ -409,10 +409,6 @@ bool mqtt_read_connect(const struct mqtt_packet *packet, struct mqtt_connect *ou
 
 /* --- CONNACK --- */
 
-size_t mqtt_connack_size(enum mqtt_version version, const struct mqtt_connack *connack) {
-  return mqtt_packet_size(2 + block_size(version, connack->properties));
-}
-
 uint8_t *mqtt_write_connack(uint8_t *out, enum mqtt_version version, const struct mqtt_connack *connack) {
   out = put_header(out, MQTT_CONNACK, 0, 2 + block_size(version, connack->properties));
   *out++ = connack->session_present;
@@ -560,10 +556,6 @@ bool mqtt_read_subscribe(enum mqtt_version version, const struct mqtt_packet *pa
 
 static size_t suback_body(enum mqtt_version version, const struct mqtt_suback *s) {
   return 2 + block_size(version, s->properties) + s->codes.len;
-}
-
-size_t mqtt_suback_size(enum mqtt_version version, const struct mqtt_suback *suback) {
-  return mqtt_packet_size(suback_body(version, suback));
 }
 
 uint8_t *mqtt_write_suback(

@@ -145,7 +145,6 @@ struct mqtt_connack {
   uint8_t code;
   struct view properties;
 };
-size_t mqtt_connack_size(enum mqtt_version version, const struct mqtt_connack *connack);
 uint8_t *mqtt_write_connack(uint8_t *out, enum mqtt_version version, const struct mqtt_connack *connack);
 bool mqtt_read_connack(enum mqtt_version version, const struct mqtt_packet *packet, struct mqtt_connack *out);
 
@@ -199,7 +198,6 @@ struct mqtt_suback {
   struct view properties;
   struct view codes; /* one byte for each filter */
 };
-size_t mqtt_suback_size(enum mqtt_version version, const struct mqtt_suback *suback);
 uint8_t *mqtt_write_suback(
     uint8_t *out, enum mqtt_version version, enum mqtt_type type, const struct mqtt_suback *suback);
 bool mqtt_read_suback(enum mqtt_version version, const struct mqtt_packet *packet, struct mqtt_suback *out);

@@ -209,12 +209,6 @@ uint8_t *nats_write_subscribe(uint8_t *out, struct view subject, struct view que
   return nats_end(put_number(put_text(out, " "), sid));
 }
 
-uint8_t *nats_write_unsubscribe(uint8_t *out, uint32_t sid, uint32_t max) {
-  out = put_number(put_text(out, "UNSUB "), sid);
-  if (max > 0) out = put_number(put_text(out, " "), max);
-  return nats_end(out);
-}
-
 /* --- errors --- */
 
 /* The longer of two that begin alike stands first. */

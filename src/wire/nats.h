@@ -57,9 +57,8 @@ size_t nats_publish_size(const struct nats_publish *publish);
 uint8_t *nats_write_publish(uint8_t *out, const struct nats_publish *publish);
 uint8_t *nats_end(uint8_t *out);
 
-/* "SUB subject sid" and "UNSUB sid max" (max 0: at once); out has NATS_SUBJECT_MAX + 32 bytes. Return the end. */
+/* "SUB subject sid"; out has NATS_SUBJECT_MAX + 32 bytes. Returns the end. */
 uint8_t *nats_write_subscribe(uint8_t *out, struct view subject, struct view queue, uint32_t sid);
-uint8_t *nats_write_unsubscribe(uint8_t *out, uint32_t sid, uint32_t max);
 
 #define NATS_PING_TEXT "PING\r\n"
 #define NATS_PONG_TEXT "PONG\r\n"

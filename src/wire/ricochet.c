@@ -23,13 +23,6 @@ const char *ricochet_protocol_id(enum ricochet_protocol protocol) {
   return protocol < RICOCHET_PROTOCOLS ? protocol_ids[protocol] : NULL;
 }
 
-enum ricochet_protocol ricochet_protocol_of(struct view id) {
-  for (int i = 0; i < RICOCHET_PROTOCOLS; i++) {
-    if (view_is(id, protocol_ids[i])) return (enum ricochet_protocol)i;
-  }
-  return RICOCHET_PROTOCOLS;
-}
-
 const char *ricochet_status_name(int32_t status) {
   static const struct {
     int32_t status;

@@ -28,8 +28,6 @@ enum ricochet_protocol {
 };
 /* "/sf-network/submit/1.0.0" ... */
 const char *ricochet_protocol_id(enum ricochet_protocol protocol);
-/* RICOCHET_PROTOCOLS: none of them. */
-enum ricochet_protocol ricochet_protocol_of(struct view id);
 
 enum ricochet_status {
   RICOCHET_OK = 200,

@@ -420,22 +420,6 @@ void libp2p_conn_set_user(struct libp2p_conn *conn, void *user) {
   conn->user = user;
 }
 
-struct libp2p *libp2p_conn_node(const struct libp2p_conn *conn) {
-  return conn->node;
-}
-
 const struct peer_id *libp2p_conn_peer(const struct libp2p_conn *conn) {
   return &conn->channel.peer;
-}
-
-const struct address *libp2p_conn_address(const struct libp2p_conn *conn) {
-  return &conn->address;
-}
-
-bool libp2p_conn_is_dialer(const struct libp2p_conn *conn) {
-  return conn->is_dialer;
-}
-
-uint64_t libp2p_conn_rtt_ns(const struct libp2p_conn *conn) {
-  return conn->udx ? udx_rtt_ns(conn->udx) : 0;
 }

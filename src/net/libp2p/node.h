@@ -123,7 +123,6 @@ extern const struct mux_ops streams_mux_ops;
 void streams_free(struct libp2p_stream *stream);
 void streams_close_all(struct libp2p_conn *conn, bool tell);
 void streams_run_resumes(struct libp2p *node);
-void streams_unlink_resume(struct libp2p_stream *stream);
 
 /* identify.c */
 extern const struct libp2p_protocol identify_protocol;

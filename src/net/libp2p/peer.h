@@ -129,13 +129,8 @@ void libp2p_disconnect(struct libp2p_conn *conn);
 
 void *libp2p_conn_user(const struct libp2p_conn *conn);
 void libp2p_conn_set_user(struct libp2p_conn *conn, void *user);
-struct libp2p *libp2p_conn_node(const struct libp2p_conn *conn);
 /* Who the peer is; from opened on. */
 const struct peer_id *libp2p_conn_peer(const struct libp2p_conn *conn);
-const struct address *libp2p_conn_address(const struct libp2p_conn *conn);
-bool libp2p_conn_is_dialer(const struct libp2p_conn *conn);
-/* Smoothed round trip of the transport; 0 over TCP. */
-uint64_t libp2p_conn_rtt_ns(const struct libp2p_conn *conn);
 
 /* Opens a stream and proposes the protocol (a text that outlives the stream); the proposal leaves with what is written
  * in this turn. NULL: the connection is not open, memory is out, or 256 streams wait for the peer to take them. */

@@ -22,7 +22,7 @@ static struct libp2p_stream *take_stream(struct libp2p *node) {
   return stream;
 }
 
-void streams_unlink_resume(struct libp2p_stream *stream) {
+static void unlink_resume(struct libp2p_stream *stream) {
   if (!stream->resume_link) return;
   *stream->resume_link = stream->next_resume;
   if (stream->next_resume) stream->next_resume->resume_link = stream->resume_link;
@@ -32,7 +32,7 @@ void streams_unlink_resume(struct libp2p_stream *stream) {
 /* It has left the mux. */
 void streams_free(struct libp2p_stream *stream) {
   struct libp2p *node = stream->conn->node;
-  streams_unlink_resume(stream);
+  unlink_resume(stream);
   if (!stream->protocol) stream->conn->incoming_streams--;
   if (node->spare_stream_count == SPARE_MAX) {
     free(stream);
@@ -264,7 +264,7 @@ void streams_run_resumes(struct libp2p *node) {
   while (rest) {
     struct libp2p_stream *stream = rest;
     struct libp2p_conn *conn = stream->conn;
-    streams_unlink_resume(stream);
+    unlink_resume(stream);
     node_mark_dirty(conn);
     mux_resume(&stream->mux);
   }

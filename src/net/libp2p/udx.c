@@ -72,20 +72,12 @@ enum udx_end udx_ended(const struct udx *udx, uint32_t *code) {
   return udx->end;
 }
 
-bool udx_heard(const struct udx *udx) {
-  return udx->is_heard;
-}
-
 void *udx_user(const struct udx *udx) {
   return udx->user;
 }
 
 const struct udx_cid *udx_local_cid(const struct udx *udx) {
   return &udx->local;
-}
-
-uint64_t udx_rtt_ns(const struct udx *udx) {
-  return udx->congestion.is_measured ? udx->congestion.smoothed_ns : 0;
 }
 
 size_t udx_bytes_in_flight(const struct udx *udx) {

@@ -75,10 +75,8 @@ uint64_t udx_next_ns(const struct udx *udx);
 void udx_close(struct udx *udx, uint32_t code);
 /* code: of the peer's CONNECTION_CLOSE. */
 enum udx_end udx_ended(const struct udx *udx, uint32_t *code);
-bool udx_heard(const struct udx *udx); /* any packet of the peer came */
 void *udx_user(const struct udx *udx);
 const struct udx_cid *udx_local_cid(const struct udx *udx);
-uint64_t udx_rtt_ns(const struct udx *udx);
 size_t udx_bytes_in_flight(const struct udx *udx);
 uint32_t udx_datagram_bytes(const struct udx *udx); /* as far as probes have shown */
 

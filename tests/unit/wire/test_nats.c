@@ -146,10 +146,6 @@ static void test_writing(void **state) {
   assert_view(view_of(out, (size_t)(end - out)), "SUB FOO 1\r\n");
   end = nats_write_subscribe(out, view_str("BAR"), view_str("G1"), 44);
   assert_view(view_of(out, (size_t)(end - out)), "SUB BAR G1 44\r\n");
-  end = nats_write_unsubscribe(out, 1, 0);
-  assert_view(view_of(out, (size_t)(end - out)), "UNSUB 1\r\n");
-  end = nats_write_unsubscribe(out, 1, 5);
-  assert_view(view_of(out, (size_t)(end - out)), "UNSUB 1 5\r\n");
 }
 
 static void test_errors(void **state) {
