@@ -464,38 +464,36 @@ static void on_failed(struct client *base, int32_t code) {
   end(of_base(base), code);
 }
 
-static void on_acked(struct client *base, uint32_t token, int32_t code) {
-  struct load_client *client = of_base(base);
+/* What an ACK or a rejection settles: nothing, when the publish had been given up before. */
+static void take_answer(struct load_client *client, enum traffic_phase phase, uint64_t slot, int32_t code) {
   struct worker *worker = client->worker;
-  enum traffic_phase phase = token & 1 ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP;
   struct ledger *ledger = ledger_of(client, phase);
-  uint64_t slot = slot_of(client, token >> 1);
+  struct tally *tally = tally_of(client, phase);
   uint64_t now_ns = clock_now_ns();
-  /* Another client's token would be the slot of a publish that is not its own. */
-  if (!is_sender(client)) return;
-  if (answer_of(client) != ANSWER_ACK) {
-    send_backlog(client); /* the protocol's window has room again */
+  if (code != 0 ? !ledger_rejected(ledger, slot) : !ledger_acked(ledger, slot)) return;
+  client->sending[phase].outstanding--;
+  if (code != 0) {
+    codes_add(&tally->publishes.rejected, code, 1);
+    if (phase == TRAFFIC_MEASURE) series_count(worker->series, SERIES_REJECTED, now_ns, 1);
     return;
   }
-  if (code != 0) {
-    if (!ledger_rejected(ledger, slot)) return;
-    codes_add(&tally_of(client, phase)->publishes.rejected, code, 1);
-    if (phase == TRAFFIC_MEASURE) series_count(worker->series, SERIES_REJECTED, now_ns, 1);
-  } else {
-    if (!ledger_acked(ledger, slot)) return;
-    struct tally *tally = tally_of(client, phase);
-    tally->publishes.acked++;
-    if (now_ns >= worker->control->end_ns[phase]) tally->publishes.acked_late++;
-    if (phase == TRAFFIC_MEASURE) {
-      uint64_t scheduled_ns = ledger_scheduled_ns(ledger, slot);
-      record(client, CLOCK_ACK, scheduled_ns, now_ns);
-      record(client, CLOCK_ACK_SERVICE, ledger_written_ns(ledger, slot), now_ns);
-      series_count(worker->series, SERIES_ACKED, now_ns, 1);
-      series_record(worker->series, SERIES_ACK, now_ns, (int64_t)(now_ns - scheduled_ns));
-    }
-  }
-  client->sending[phase].outstanding--;
-  send_backlog(client);
+  tally->publishes.acked++;
+  if (now_ns >= worker->control->end_ns[phase]) tally->publishes.acked_late++;
+  if (phase != TRAFFIC_MEASURE) return;
+  uint64_t scheduled_ns = ledger_scheduled_ns(ledger, slot);
+  record(client, CLOCK_ACK, scheduled_ns, now_ns);
+  record(client, CLOCK_ACK_SERVICE, ledger_written_ns(ledger, slot), now_ns);
+  series_count(worker->series, SERIES_ACKED, now_ns, 1);
+  series_record(worker->series, SERIES_ACK, now_ns, (int64_t)(now_ns - scheduled_ns));
+}
+
+static void on_acked(struct client *base, uint32_t token, int32_t code) {
+  struct load_client *client = of_base(base);
+  enum traffic_phase phase = token & 1 ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP;
+  /* Another client's token would be the slot of a publish that is not its own. */
+  if (!is_sender(client)) return;
+  if (answer_of(client) == ANSWER_ACK) take_answer(client, phase, slot_of(client, token >> 1), code);
+  send_backlog(client); /* whatever it settled: the protocol's window has room again */
 }
 
 static enum traffic_phase phase_now(const struct worker *worker, uint64_t now_ns) {

@@ -46,6 +46,15 @@ static void opened(struct client *client) {
   stream_write(&client->stream, hello, sizeof(hello));
 }
 
+/* A window of one publish, for who asks for it. */
+struct window {
+  bool is_full;
+};
+
+static struct window *window_of(struct client *client) {
+  return client_state(client);
+}
+
 /* The length of the record at data, 0 when it is not whole yet, -1 when it is none. */
 static int record_length(const uint8_t *data, size_t len) {
   int whole = data[0] == 'E' || data[0] == 'Q' ? 1 : data[0] == 'A' ? ACK_BYTES : data[0] == 'D' ? DELIVERY_BYTES : -1;
@@ -66,6 +75,7 @@ static size_t received(struct client *client, uint8_t *data, size_t len) {
     if (whole == ACK_BYTES) memcpy(&token, at + 1, sizeof token);
     if (at[0] == 'E') client->hooks->established(client);
     if (at[0] == 'Q') stream_write(&client->stream, (uint8_t[REPLY_BYTES]){'R'}, REPLY_BYTES);
+    if (at[0] == 'A') window_of(client)->is_full = false;
     if (at[0] == 'A') client->hooks->acked(client, token, at[5]);
     if (at[0] == 'D') client->hooks->delivered(client, view_of(at + 1, PAYLOAD), false);
     used += (size_t)whole;
@@ -85,6 +95,13 @@ static enum publish_result publish(struct client *client, const struct publish *
   return PUBLISH_WRITTEN;
 }
 
+static enum publish_result publish_in_window(struct client *client, const struct publish *what) {
+  if (window_of(client)->is_full) return PUBLISH_BLOCKED;
+  enum publish_result result = publish(client, what);
+  window_of(client)->is_full = result == PUBLISH_WRITTEN;
+  return result;
+}
+
 static void nothing(struct client *client) {
   (void)client;
 }
@@ -99,6 +116,7 @@ static const struct driver test_driver = {
     .payload_form = PAYLOAD_BINARY,
     .payload_min_bytes = PAYLOAD_BINARY_MIN,
     .outstanding_max = 1000,
+    .client_bytes = sizeof(struct window),
     .prepare = prepare,
     .release = release,
     .opened = opened,

@@ -30,6 +30,7 @@ struct trial {
   void (*step)(struct trial *trial, const struct run_progress *progress);
   bool stopped, resumed;    /* the server, by the step */
   uint32_t outstanding_max; /* 0: the driver's */
+  bool windowed;            /* the driver takes one publish at a time */
   volatile int interrupted;
   pid_t server;
   struct report report;
@@ -103,6 +104,7 @@ static enum status carry_out(struct trial *trial) {
   close(ready[1]);
   struct driver driver = test_driver;
   if (trial->outstanding_max > 0) driver.outstanding_max = trial->outstanding_max;
+  if (trial->windowed) driver.publish = publish_in_window;
   struct run_options options = {
       .workload = &trial->workload,
       .driver = &driver,
@@ -546,6 +548,26 @@ static void test_closed_loop_outlives_bad_answers(void **state) {
   end(trial);
 }
 
+static void stop_until_something_timed_out(struct trial *trial, const struct run_progress *progress) {
+  stop_at_once(trial, progress);
+  if (trial->stopped && !trial->resumed && progress->timed_out >= 5) resume_the_server(trial);
+}
+
+/* An answer that comes too late for its publish still opens the window for the next one. */
+static void test_closed_loop_outlives_late_answers(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_RING, 300);
+  trial->windowed = true;
+  trial->workload.warmup_ns = 0;
+  trial->workload.ack_timeout_ns = 300 * NS_PER_MS;
+  trial->step = stop_until_something_timed_out;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_true(trial->resumed);
+  assert_int_equal(trial->report.ended_by, ENDED_BY_COUNT);
+  assert_int_equal(trial->report.measure.publishes.attempted, 300);
+  end(trial);
+}
+
 static void test_closed_loop_without_a_sender_ends(void **state) {
   (void)state;
   struct trial *trial = closed_trial(TOPOLOGY_RING, 300);
@@ -931,6 +953,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest loops[] = {
       cmocka_unit_test(test_closed_loop_makes_its_number),
       cmocka_unit_test(test_closed_loop_outlives_bad_answers),
+      cmocka_unit_test(test_closed_loop_outlives_late_answers),
       cmocka_unit_test(test_closed_loop_without_a_sender_ends),
       cmocka_unit_test(test_closed_loop_ends_with_its_room),
       cmocka_unit_test(test_closed_loop_ends_in_time),
