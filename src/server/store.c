@@ -1,5 +1,7 @@
 #include "server/store.h"
 
+#include "server/timeline.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -9,7 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SCHEMA_VERSION = 1 };
+enum {
+  SCHEMA_VERSION = 1,
+  PLACES_BEHIND = 64, /* so many messages later places are written, twice as many: each round ends before the next */
+  CATCH_UP = 1 << 16, /* messages of one commit of the catching up at the start */
+};
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS apps(num INTEGER PRIMARY KEY, app_key TEXT NOT NULL UNIQUE, app_secret TEXT NOT NULL,"
@@ -30,10 +36,15 @@ static const char schema[] =
     " time_ms INTEGER NOT NULL, at_ms INTEGER NOT NULL, sender INTEGER NOT NULL, member_count INTEGER NOT NULL,"
     " flags INTEGER NOT NULL, marks INTEGER NOT NULL, msg_id TEXT NOT NULL, recipients BLOB NOT NULL,"
     " body BLOB NOT NULL);"
-    "CREATE INDEX IF NOT EXISTS history ON messages(conversation, time_ms) WHERE seq > 0;";
+    /* The history's order. Written behind, see timeline.h: up to the message that meta names, it is complete. */
+    "CREATE TABLE IF NOT EXISTS timeline(conversation INTEGER NOT NULL, time_ms INTEGER NOT NULL, id INTEGER NOT NULL,"
+    " PRIMARY KEY(conversation, time_ms)) WITHOUT ROWID;"
+    "DROP INDEX IF EXISTS history;"; /* of earlier versions */
 
 #define MESSAGE_COLUMNS                                                                                                \
-  "id,conversation,seq,time_ms,at_ms,sender,member_count,flags,marks,msg_id,recipients,body FROM messages "
+  "m.id,m.conversation,m.seq,m.time_ms,m.at_ms,m.sender,m.member_count,m.flags,m.marks,m.msg_id,m.recipients,m.body "
+/* CROSS JOIN keeps SQLite from turning the order round. */
+#define BY_TIMELINE "FROM timeline AS t CROSS JOIN messages AS m ON m.id=t.id WHERE t.conversation=?"
 
 enum statement {
   BEGIN,
@@ -48,6 +59,9 @@ enum statement {
   PUT_META,
   GET_META,
   PUT_MESSAGE,
+  PUT_PLACE,
+  PLACES_END,
+  PUT_PLACES,
   NEWEST_MESSAGE,
   MESSAGE_AT,
   REPLAY,
@@ -74,20 +88,24 @@ static const char *const statement_sql[STATEMENTS] = {
     [PUT_MESSAGE] = "INSERT INTO messages(" /* the columns in the order of the table, blobs last */
                     "id,conversation,seq,time_ms,at_ms,sender,member_count,flags,marks,msg_id,recipients,body)"
                     " VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
+    [PUT_PLACE] = "INSERT OR IGNORE INTO timeline VALUES(?,?,?)",
+    [PLACES_END] = "SELECT max(id) FROM (SELECT id FROM messages WHERE id>? ORDER BY id LIMIT ?)",
+    [PUT_PLACES] = "INSERT OR IGNORE INTO timeline SELECT conversation,time_ms,id FROM messages"
+                   " WHERE id>? AND id<=? AND seq>0 ORDER BY conversation,time_ms",
     [NEWEST_MESSAGE] = "SELECT max(id) FROM messages",
     [MESSAGE_AT] = "SELECT id,at_ms FROM messages WHERE id>=? ORDER BY id LIMIT 1",
-    [REPLAY] = "SELECT " MESSAGE_COLUMNS "WHERE id>? ORDER BY id",
-    [HISTORY_OLDER] = "SELECT " MESSAGE_COLUMNS "WHERE conversation=? AND seq>0 AND time_ms<? ORDER BY time_ms DESC",
-    [HISTORY_NEWER] = "SELECT " MESSAGE_COLUMNS "WHERE conversation=? AND seq>0 AND time_ms>? ORDER BY time_ms",
-    [MESSAGE_BY_ID] = "SELECT " MESSAGE_COLUMNS "WHERE id=?",
-    [MESSAGE_BY_TIME] = "SELECT " MESSAGE_COLUMNS "WHERE conversation=? AND seq>0 AND time_ms=?",
-    [CONVERSATION_TAIL] =
-        "SELECT seq,time_ms FROM messages WHERE conversation=? AND seq>0 ORDER BY time_ms DESC LIMIT 1",
+    [REPLAY] = "SELECT " MESSAGE_COLUMNS "FROM messages AS m WHERE id>? ORDER BY id",
+    [HISTORY_OLDER] = "SELECT " MESSAGE_COLUMNS BY_TIMELINE " AND t.time_ms<? ORDER BY t.time_ms DESC",
+    [HISTORY_NEWER] = "SELECT " MESSAGE_COLUMNS BY_TIMELINE " AND t.time_ms>? ORDER BY t.time_ms",
+    [MESSAGE_BY_ID] = "SELECT " MESSAGE_COLUMNS "FROM messages AS m WHERE id=?",
+    [MESSAGE_BY_TIME] = "SELECT " MESSAGE_COLUMNS BY_TIMELINE " AND t.time_ms=?",
+    [CONVERSATION_TAIL] = "SELECT m.seq,m.time_ms " BY_TIMELINE " ORDER BY t.time_ms DESC LIMIT 1",
 };
 
 struct store {
   sqlite3 *db;
   sqlite3_stmt *statements[STATEMENTS];
+  struct timeline timeline;
   bool in_transaction, failed;
   struct err err; /* of the first failure */
   char path[512];
@@ -285,6 +303,60 @@ int64_t store_checkpoint(struct store *store) {
   return get_meta(store, "checkpoint", 0);
 }
 
+/* ---- The timeline, behind the messages ---- */
+
+static void put_place(struct store *store, const struct place *place) {
+  sqlite3_stmt *statement = writing(store, PUT_PLACE);
+  bind_int(statement, 1, place->conversation);
+  bind_int(statement, 2, place->time_ms);
+  bind_int(statement, 3, place->id);
+  run(store, PUT_PLACE, "write to the timeline of");
+}
+
+static void put_places(struct store *store, uint32_t limit) {
+  struct timeline *timeline = &store->timeline;
+  struct place place;
+  if (timeline->round_at == timeline->round_count) return;
+  while (limit-- && timeline_next(timeline, &place))
+    put_place(store, &place);
+  if (timeline->round_at == timeline->round_count) put_meta(store, "timeline", timeline->round_newest);
+}
+
+static void add_place(struct store *store, const struct place *place) {
+  struct timeline *timeline = &store->timeline;
+  timeline_add(timeline, place);
+  if (timeline->gathered % PLACES_BEHIND == 0) put_places(store, 2 * PLACES_BEHIND);
+  timeline_seal(timeline);
+}
+
+/* Before a conversation's history is read. */
+static void put_places_of(struct store *store, uint32_t conversation) {
+  struct place place;
+  uint32_t at = 0;
+  while (timeline_take(&store->timeline, conversation, &at, &place))
+    put_place(store, &place);
+}
+
+/* At the start: the places that the process before had not written; with a store of an earlier version, all. */
+static enum status catch_up(struct store *store, struct err *err) {
+  int64_t done = get_meta(store, "timeline", 0);
+  while (!store->failed) {
+    bind_int(store->statements[PLACES_END], 1, done);
+    bind_int(store->statements[PLACES_END], 2, CATCH_UP);
+    int64_t end = one_row(store, PLACES_END) ? column_whole(store->statements[PLACES_END], 0) : 0;
+    sqlite3_reset(store->statements[PLACES_END]);
+    if (end <= done) break;
+    sqlite3_stmt *statement = writing(store, PUT_PLACES);
+    bind_int(statement, 1, done);
+    bind_int(statement, 2, end);
+    run(store, PUT_PLACES, "write to the timeline of");
+    put_meta(store, "timeline", end);
+    store_commit(store);
+    done = end;
+  }
+  return store_failed(store, err) ? STATUS_IO : STATUS_OK;
+}
+
 void store_put_message(struct store *store, const struct store_message *message) {
   sqlite3_stmt *statement = writing(store, PUT_MESSAGE);
   bind_int(statement, 1, message->id);
@@ -300,6 +372,7 @@ void store_put_message(struct store *store, const struct store_message *message)
   bind_blob(statement, 11, message->recipients);
   bind_blob(statement, 12, message->body);
   run(store, PUT_MESSAGE, "write a message to");
+  if (message->seq > 0) add_place(store, &(struct place){message->time_ms, message->id, message->conversation});
 }
 
 /* Steps through a bound statement's messages; returns how many there were. */
@@ -362,6 +435,7 @@ void store_replay(struct store *store, int64_t after_id, store_message_visit vis
 void store_history(struct store *store, uint32_t conversation, int64_t start_ms, bool oldest_first,
     store_message_visit visit, void *context) {
   enum statement which = oldest_first ? HISTORY_NEWER : HISTORY_OLDER;
+  put_places_of(store, conversation);
   bind_int(store->statements[which], 1, conversation);
   bind_int(store->statements[which], 2, start_ms);
   walk(store, which, visit, context);
@@ -374,6 +448,7 @@ bool store_message_by_id(struct store *store, int64_t id, store_message_visit vi
 
 bool store_message_by_time(
     struct store *store, uint32_t conversation, int64_t time_ms, store_message_visit visit, void *context) {
+  put_places_of(store, conversation);
   bind_int(store->statements[MESSAGE_BY_TIME], 1, conversation);
   bind_int(store->statements[MESSAGE_BY_TIME], 2, time_ms);
   return walk(store, MESSAGE_BY_TIME, visit, context) > 0;
@@ -381,6 +456,7 @@ bool store_message_by_time(
 
 void store_conversation_tail(struct store *store, uint32_t conversation, int64_t *seq, int64_t *time_ms) {
   sqlite3_stmt *statement = store->statements[CONVERSATION_TAIL];
+  put_places_of(store, conversation);
   bind_int(statement, 1, conversation);
   *seq = *time_ms = 0;
   if (one_row(store, CONVERSATION_TAIL)) {
@@ -554,7 +630,8 @@ static enum status open_database(struct store *store, bool durable, struct err *
   if (status != STATUS_OK) return status;
   status = execute(store, schema, err);
   if (status != STATUS_OK) return status;
-  return prepare(store, BEGIN, CONVERSATION_TAIL, err);
+  status = prepare(store, BEGIN, CONVERSATION_TAIL, err);
+  return status == STATUS_OK ? catch_up(store, err) : status;
 }
 
 /* A new folder is only as durable as its name in the folder around it; SQLite sees to the files inside. */
@@ -579,6 +656,7 @@ enum status store_open(struct store **out, const char *data_dir, bool durable, s
   if (!store) return err_set(err, STATUS_MEMORY, "no memory to open the store");
   int len = snprintf(store->path, sizeof store->path, "%s/musterd.db", data_dir);
   enum status status = STATUS_OK;
+  if (!timeline_open(&store->timeline)) status = err_set(err, STATUS_MEMORY, "no memory to open the store");
   if (len < 0 || (size_t)len >= sizeof store->path)
     status = err_set(err, STATUS_USAGE, "the data folder's path is too long");
   if (status == STATUS_OK) status = make_folder(data_dir, err);
@@ -596,5 +674,6 @@ void store_close(struct store *store) {
   for (int i = 0; i < STATEMENTS; i++)
     sqlite3_finalize(store->statements[i]);
   sqlite3_close(store->db);
+  timeline_free(&store->timeline);
   free(store);
 }

@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "server/store.h"
+#include "server/timeline.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -492,6 +493,57 @@ static void a_damaged_file_is_named_with_what_to_do(void **state) {
   rig_remove(&rig);
 }
 
+/* ---- History, whose order is written behind ---- */
+
+static void expect_history(struct rig *rig, uint32_t with_bob, uint32_t with_carol) {
+  struct session_ref alice = rig_user(rig, "alice", 0);
+  struct seen bob = {0}, carol = {0};
+  read_history(rig, alice, JUGGLE_PRIVATE, "bob", &bob);
+  read_history(rig, alice, JUGGLE_PRIVATE, "carol", &carol);
+  assert_int_equal(bob.count, with_bob);
+  assert_int_equal(carol.count, with_carol);
+  free(bob.messages);
+  free(carol.messages);
+}
+
+static void history_is_whole_at_any_time(void **state) {
+  (void)state;
+  enum { STEP = 1000, STEPS = 2 * TIMELINE_ROUND / STEP + 2 };
+  struct rig rig;
+  rig_start(&rig);
+  uint32_t with_bob = 0, with_carol = 0;
+  for (uint32_t step = 0; step < STEPS; step++) {
+    struct session_ref alice = rig_user(&rig, "alice", 0);
+    for (uint32_t i = 0; i < STEP; i++) {
+      bool to_bob = i % 3 != 0;
+      rig_post(&rig, alice, "p_msg", to_bob ? "bob" : "carol", "x", 10, "");
+      *(to_bob ? &with_bob : &with_carol) += 1;
+    }
+    if (step == STEPS / 4 || step == STEPS / 2) expect_history(&rig, with_bob, with_carol);
+    if (step == STEPS * 3 / 4) rig_restart(&rig);
+  }
+  expect_history(&rig, with_bob, with_carol);
+  rig_restart(&rig);
+  expect_history(&rig, with_bob, with_carol);
+  rig_end(&rig);
+}
+
+static void history_of_an_earlier_version_is_read(void **state) {
+  (void)state;
+  struct rig rig;
+  rig_start(&rig);
+  struct session_ref alice = rig_user(&rig, "alice", 0);
+  for (int i = 0; i < 10; i++)
+    rig_publish(&rig, alice, "p_msg", i % 2 ? "bob" : "carol", "x", 10, "");
+  rig_close(&rig);
+  change_store(&rig, "DROP TABLE timeline; DELETE FROM meta WHERE name='timeline';"
+                     "CREATE INDEX history ON messages(conversation, time_ms) WHERE seq > 0");
+  rig_open(&rig);
+  expect_history(&rig, 5, 5);
+  assert_int_equal(rig_publish(&rig, rig_user(&rig, "alice", 0), "p_msg", "bob", "x", 10, "").seq, 6);
+  rig_end(&rig);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kill_nine_loses_nothing_acked),
@@ -505,6 +557,8 @@ int main(void) {
       cmocka_unit_test(rows_without_sense_are_refused),
       cmocka_unit_test(a_damaged_file_is_named_with_what_to_do),
       cmocka_unit_test(threads_post_in_order),
+      cmocka_unit_test(history_is_whole_at_any_time),
+      cmocka_unit_test(history_of_an_earlier_version_is_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
