@@ -288,3 +288,33 @@ bool nats_read_puback(struct view text, struct nats_puback *out) {
   }
   return !walk.bad && (stored || out->error != 0);
 }
+
+/* --- subjects of ACKs --- */
+
+#define ACK_PREFIX "$JS.ACK."
+#define ACK_TOKENS 9      /* $JS.ACK.<stream>.<consumer>.<deliveries>.<sequences, 2>.<time>.<left> */
+#define ACK_TOKENS_NEW 11 /* with the domain and the account behind ACK, and perhaps one more token at the end */
+
+static bool number_of(struct view text, uint64_t *out) {
+  *out = 0;
+  for (size_t i = 0; i < text.len; i++) {
+    if (text.data[i] < '0' || text.data[i] > '9') return false;
+    *out = *out * 10 + (uint64_t)(text.data[i] - '0');
+  }
+  return text.len > 0 && text.len < 20;
+}
+
+bool nats_read_delivery(struct view reply, struct nats_delivery *out) {
+  struct view token[ACK_TOKENS_NEW + 1];
+  size_t count = 0, from = 0;
+  if (reply.len < sizeof ACK_PREFIX || memcmp(reply.data, ACK_PREFIX, sizeof ACK_PREFIX - 1) != 0) return false;
+  for (size_t i = 0; i <= reply.len; i++) {
+    if (i < reply.len && reply.data[i] != '.') continue;
+    if (count > ACK_TOKENS_NEW) return false;
+    token[count++] = view_of(reply.data + from, i - from);
+    from = i + 1;
+  }
+  if (count < ACK_TOKENS || count == ACK_TOKENS + 1) return false;
+  size_t at = count == ACK_TOKENS ? 4 : 6;
+  return number_of(token[at], &out->deliveries) && number_of(token[at + 4], &out->left);
+}

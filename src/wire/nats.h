@@ -90,6 +90,15 @@ enum nats_error nats_error_of(struct view text);
 /* The error's name as servers write it; NULL for a number that is none. */
 const char *nats_error_text(int32_t error);
 
+/* What the subject says to which a message of a JetStream consumer wants its ACK. */
+struct nats_delivery {
+  uint64_t deliveries; /* of this message, with this one */
+  uint64_t left;       /* messages that the consumer has not delivered yet */
+};
+
+/* False when the subject is no such one. */
+bool nats_read_delivery(struct view reply, struct nats_delivery *out);
+
 /* JetStream's answer to a publish. */
 struct nats_puback {
   uint64_t sequence;

@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct nats_message message;
   struct nats_info info;
   struct nats_puback ack;
+  struct nats_delivery delivery;
   for (size_t at = 0; at < size;) {
     size_t used = nats_read(copy + at, size - at, 4096, &message);
     if ((used == 0) != (message.kind == NATS_PARTIAL || message.kind == NATS_BAD)) abort();
@@ -32,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (message.kind == NATS_MSG) {
       nats_status(message.headers);
       nats_read_puback(message.payload, &ack);
+      nats_read_delivery(message.reply, &delivery);
     }
     at += used;
   }

@@ -129,6 +129,7 @@ static const struct variant variants[] = {
     {"redis://127.0.0.1:6379/?resp=2", &driver_redis, redis_make_plan, true, true},
     {"stomp://127.0.0.1:61613", &driver_stomp, stomp_make_plan, true, true},
     {"nats://127.0.0.1:4222/?ack=jetstream", &driver_nats, nats_make_plan, true, true},
+    {"nats://127.0.0.1:4222/?ack=jetstream&consume=pull&batch=2", &driver_nats, nats_make_plan, true, true},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 

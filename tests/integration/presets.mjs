@@ -24,6 +24,7 @@ const small = {
 };
 
 const brokerLoad = ['--scale', '0.02', '--warmup', '500ms', '--duration', '2s'];
+const settingsOf = { 'nats-backlog': '/?ack=jetstream' };
 const loadOf = (name) => (name.endsWith('-backlog') ? ['--scale', '0.02'] : brokerLoad);
 const brokers = ['mqtt', 'nats', 'redis', 'socketio', 'stomp'];
 const serverOf = { mqtt: 'mosquitto', stomp: 'rabbitmq' };
@@ -97,7 +98,7 @@ for (const scheme of brokers) {
   const presets = ofBrokers.filter((name) => name.startsWith(`${scheme}-`));
   assert.ok(presets.length > 0, scheme);
   if (!target) console.log(`${presets.join(', ')}: the broker is not installed`);
-  for (const name of target ? presets : []) await checkValid(name, [...loadOf(name), '--target', target]);
+  for (const name of target ? presets : []) await checkValid(name, [...loadOf(name), '--target', target + (settingsOf[name] ?? '')]);
 }
 
 // The stages that the workloads isolate, and no others.

@@ -68,5 +68,5 @@ export async function checkLostConsumer(program, port, at, consumes, { redeliver
   if (redelivers) assert.ok(deliveries.duplicate > 0, text);
   if (!redelivers) assert.equal(deliveries.duplicate, 0, text);
   assert.equal(deliveries.unexpected + deliveries.corrupt, 0, text);
-  return deliveries;
+  return { ...deliveries, redelivered: report.server_counters?.redelivered };
 }

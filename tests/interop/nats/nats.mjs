@@ -66,8 +66,27 @@ const durable = await checkQueues(program, server.plain, jetstream, pushed);
 assert.match(durable.report.target.delivery_semantics, /^durable JetStream consumer/);
 // What a consumer had and did not acknowledge comes to another, 5 s later.
 const again = await checkLostConsumer(program, server.plain, jetstream, pushed, { redelivers: true, duration: "7s" });
-assert.deepEqual(streamsLeft(), [], "streams and consumers are taken away again");
+assert.ok(again.redelivered >= again.duplicate, "the server says so too");
 console.log(`ok - queues with JetStream; of a consumer that is cut off ${again.duplicate} messages come again`);
+
+const pulled = /SUB _INBOX\.muster\.[0-9a-f]{16}\.\d+\.pull \d+\r\n/;
+const pull = (settings) => (port) => at(`ack=jetstream&consume=pull${settings}`, port);
+const few = await checkQueues(program, server.plain, pull("&batch=9&max_ack_pending=20"), pulled);
+assert.match(few.report.target.delivery_semantics, /pulled: at least once.*max_ack_pending 20$/);
+assert.equal(few.report.server_counters.redelivered, 0);
+const abandoned = await checkLostConsumer(program, server.plain, pull(""), pulled, { redelivers: true, duration: "7s" });
+assert.ok(abandoned.redelivered >= abandoned.duplicate, "the server says so too");
+console.log(`ok - pull consumers; of one that is cut off ${abandoned.duplicate} messages come again`);
+
+const load = ["--clients", "10", "--senders", "2", "--rounds", "130"];
+const backlog = await drive(program, "backlog", [...load, ...at("ack=jetstream")]);
+assertWhole(backlog, { fanOut: 1 });
+assert.deepEqual([backlog.report.backlog.returned, backlog.report.backlog.complete], [10, 10], backlog.text);
+const nowhere = await drive(program, "backlog", [...load, ...at("ack=flush")]);
+assert.equal(nowhere.code, 2, nowhere.text);
+assert.match(nowhere.text, /keeps nothing for users who are offline/);
+assert.deepEqual(streamsLeft(), [], "streams and consumers are taken away again");
+console.log("ok - a backlog of durable consumers");
 
 const tls = await drive(program, "private", [
   "--clients", "8", ...at("ack=flush", server.tls, "nats+tls"), "--ca-file", join(server.folder, "ca.pem"), ...SHORT,
@@ -105,6 +124,12 @@ console.log("ok - missing permissions");
 
 const bad = await drive(program, "private", ["--clients", "4", ...at("ack=maybe"), ...SHORT]);
 assert.equal(bad.code, 2, bad.text);
+for (const settings of ["ack=flush&consume=pull", "ack=jetstream&batch=0&consume=pull", "ack=jetstream&batch=5"]) {
+  const queue = ["--senders", "2", "--receivers", "2", "--queues", "1", ...at(settings), ...SHORT];
+  const refused = await drive(program, "queue", queue);
+  assert.equal(refused.code, 2, refused.text);
+  assert.match(refused.text, /--target: (consume|batch)=/);
+}
 const closedLoop = await drive(program, "private", ["--clients", "4", ...at(), "--load", "closed", "--outstanding", "1", "--duration", "1s"]);
 assert.equal(closedLoop.code, 2, closedLoop.text);
 console.log("ok - settings that do not fit");

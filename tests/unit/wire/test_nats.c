@@ -186,6 +186,25 @@ static void test_puback(void **state) {
   assert_false(nats_read_puback(view_str(""), &ack));
 }
 
+static void test_deliveries(void **state) {
+  (void)state;
+  struct nats_delivery delivery;
+  assert_true(nats_read_delivery(view_str("$JS.ACK.orders.c-1.3.22.5.1700000000.17"), &delivery));
+  assert_int_equal(delivery.deliveries, 3);
+  assert_int_equal(delivery.left, 17);
+  /* The newer form, with and without the token at its end. */
+  assert_true(nats_read_delivery(view_str("$JS.ACK._.ACCOUNT.orders.c-1.2.22.5.1700000000.9.x"), &delivery));
+  assert_int_equal(delivery.deliveries, 2);
+  assert_int_equal(delivery.left, 9);
+  assert_true(nats_read_delivery(view_str("$JS.ACK.hub.ACCOUNT.orders.c-1.1.22.5.1700000000.0"), &delivery));
+  assert_int_equal(delivery.deliveries, 1);
+  static const char *const others[] = {"", "$JS.ACK.", "_INBOX.a.b.c.d.e.f.g.h", "$JS.ACK.a.b.1.2.3.4",
+      "$JS.ACK.a.b.1.2.3.4.5.6", "$JS.ACK.a.b.x.2.3.4.5", "$JS.ACK.a.b.1.2.3.4.", "$JS.ACK.a.b.1.2.3.4.5.6.7.8.9.10.11",
+      "$JS.ACK.a.b.1.2.3.4.123456789012345678901"};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (nats_read_delivery(view_str(others[i]), &delivery)) fail_msg("%s", others[i]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_msg),
@@ -195,6 +214,7 @@ int main(void) {
       cmocka_unit_test(test_writing),
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_puback),
+      cmocka_unit_test(test_deliveries),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
