@@ -58,8 +58,6 @@ static bool is_lost(const struct udx *udx, const struct udx_segment *segment, ui
   const struct udx_congestion *congestion = &udx->congestion;
   uint64_t rtt_ns = congestion->smoothed_ns > congestion->latest_ns ? congestion->smoothed_ns : congestion->latest_ns;
   uint64_t patience_ns = rtt_ns * 9 / 8 > NS_PER_MS ? rtt_ns * 9 / 8 : NS_PER_MS;
-  bool again_too_soon = segment->resends && now_ns - segment->sent_ns < udx_congestion_rto_ns(congestion);
-  if (again_too_soon) return false;
   return largest - segment->sequence >= GAP || now_ns - segment->sent_ns > patience_ns;
 }
 

@@ -635,6 +635,31 @@ static void acknowledgements_tell_the_last_numbers_only(void **state) {
   finish(&world);
 }
 
+/* What was sent again has a number of its own: a gap shows its loss too, without a time-out. */
+static void what_is_lost_twice_is_sent_at_once(void **state) {
+  (void)state;
+  struct world world;
+  begin(&world, (struct conditions){0}, 1);
+  struct udx_stream *stream = world.side[0].stream;
+  expect_packet(&world, 0, SYN);
+  for (int i = 1; i <= 5; i++) {
+    uint8_t ignored[UDX_DATAGRAM_MAX];
+    assert_true(udx_write(stream, "a", 1));
+    assert_true(udx_transmit(world.side[0].udx, ignored, sizeof ignored, world.now_ns) > 0);
+  }
+  feed(&world, 0, TO_CLIENT "00000000 00000001 00000000 02 00000005 0000 01 00000004 01 00000001");
+  expect_packet(&world, 0, TO_SERVER "00000006 00000000 00000001 03 02 0000000000000000 0001 61");
+  for (int i = 7; i <= 9; i++) {
+    uint8_t ignored[UDX_DATAGRAM_MAX];
+    assert_true(udx_write(stream, "a", 1));
+    assert_true(udx_transmit(world.side[0].udx, ignored, sizeof ignored, world.now_ns) > 0);
+  }
+  feed(&world, 0, TO_CLIENT "00000000 00000001 00000000 02 00000009 0000 02 00000003 01 00000004 01 00000001");
+  expect_packet(&world, 0, TO_SERVER "0000000a 00000000 00000001 03 02 0000000000000000 0001 61");
+  expect_nothing(&world, 0);
+  finish(&world);
+}
+
 static void credit_is_given_and_asked_for(void **state) {
   (void)state;
   struct world world;
@@ -767,6 +792,7 @@ int main(void) {
       cmocka_unit_test(a_server_acknowledges_and_answers_as_in_the_vectors),
       cmocka_unit_test(acknowledgements_follow_the_policy),
       cmocka_unit_test(acknowledgements_tell_the_last_numbers_only),
+      cmocka_unit_test(what_is_lost_twice_is_sent_at_once),
       cmocka_unit_test(credit_is_given_and_asked_for),
       cmocka_unit_test(a_blocked_peer_is_answered),
       cmocka_unit_test(violations_end_the_connection),
