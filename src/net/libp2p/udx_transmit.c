@@ -143,15 +143,16 @@ static uint32_t next_probe(const struct udx *udx) {
   return step >= PROBE_STEP_MIN || (step && !udx->probe_failures) ? udx->datagram + step : 0;
 }
 
+/* Padding with a PING behind it, not an MTU_PROBE frame: a Go peer reads 1,600 bytes of a datagram, and what it cuts
+ * off must not be acknowledged. */
 static size_t transmit_probe(struct udx *udx, uint8_t *out, uint64_t now_ns) {
   udx->probe_bytes = next_probe(udx);
   udx->probe_sequence = udx->next_sequence++;
   udx->probe_sent_ns = now_ns;
   udx->resend_due_ns = udx_earlier(udx->resend_due_ns, now_ns + udx_congestion_rto_ns(&udx->congestion));
   uint8_t *at = begin_packet(udx, out, udx->probe_sequence, 0, 0);
-  *at++ = UDX_PING;
-  *at++ = UDX_MTU_PROBE;
-  memset(at, 0, udx->probe_bytes - (size_t)(at - out));
+  memset(at, UDX_PADDING, udx->probe_bytes - (size_t)(at - out));
+  out[udx->probe_bytes - 1] = UDX_PING;
   return udx->probe_bytes;
 }
 
