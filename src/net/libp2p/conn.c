@@ -316,7 +316,10 @@ static struct libp2p_conn *conn_of_udx(struct udx_stream *stream) {
 }
 
 static size_t udx_bytes_received(struct udx_stream *stream, uint8_t *data, size_t len) {
-  return link_received(conn_of_udx(stream), data, len);
+  struct libp2p_conn *conn = conn_of_udx(stream);
+  /* Not the ACK of the SYN: a go-udx peer acknowledges what still waits to be accepted. */
+  if (conn->is_dialing) node_end_dialing(conn);
+  return link_received(conn, data, len);
 }
 
 static void udx_stream_ended(struct udx_stream *stream) {

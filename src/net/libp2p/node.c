@@ -242,7 +242,6 @@ static void datagram_received(struct udp *udp, uint8_t *data, size_t len, const 
     node->dropped++;
     return;
   }
-  if (conn->is_dialing) node_end_dialing(conn);
   udx_received(conn->udx, &packet, loop_now_ns(node->loop));
   conn_check_udx(conn);
   node_mark_dirty(conn);

@@ -47,7 +47,7 @@ struct libp2p_conn {
   struct libp2p *node;
   const struct libp2p_conn_ops *ops;
   void *user;
-  struct conn_link all, dials; /* dials: while in the queue, or dialing and not heard */
+  struct conn_link all, dials; /* dials: while in the queue, or dialing and not taken */
   struct libp2p_conn *next_dirty, *next_over, *next_in_bucket;
   enum multiaddr_transport transport;
   uint8_t state; /* enum conn_state */
@@ -112,7 +112,7 @@ void conn_schedule(struct libp2p_conn *conn);
 /* node.c */
 void node_mark_dirty(struct libp2p_conn *conn);
 void node_ask_hook(struct libp2p *node);
-/* The peer was heard, or the connection is over: the next dial's turn. */
+/* The peer took the connection, or the connection is over: the next dial's turn. */
 void node_end_dialing(struct libp2p_conn *conn);
 void node_forget(struct libp2p_conn *conn);
 void conn_list_append(struct conn_list *list, struct libp2p_conn *conn, size_t link_offset);

@@ -100,7 +100,7 @@ struct libp2p_config {
   /* 0 takes the default in brackets. */
   uint32_t connections_max;   /* accepted ones at once (10,000); more are refused */
   uint32_t streams_max;       /* of the peer, on one connection (512); more are reset */
-  uint32_t dials_at_once;     /* UDX dials that have not heard from the peer; the others wait their turn (8) */
+  uint32_t dials_at_once;     /* UDX dials that the peer has not said a word to; the others wait their turn (8) */
   uint32_t out_max;           /* bytes that wait in one stream (16 MiB) */
   uint32_t datagram_max;      /* to which datagrams may grow where probes get through (1,472; 1,200 to 9,000) */
   uint64_t setup_deadline_ns; /* from when a dial's turn came, or from accept, to opened (15 s) */

@@ -2,6 +2,7 @@
  * push back, end and break; and peers that are not there or not who they should be. */
 #include "base/clock.h"
 #include "net/libp2p/peer.h"
+#include "wire/udx.h"
 
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -445,15 +446,21 @@ static void a_server_that_goes_away_ends_its_connections(void **state) {
   }
 }
 
-static void a_silent_port_runs_into_the_deadline(void **state) {
-  (void)state;
-  make_world(MULTIADDR_UDX, (struct libp2p_config){.setup_deadline_ns = 50 * NS_PER_MS});
+/* A UDP socket at world.address. */
+static int listen_by_hand(void) {
   int fd = socket(AF_INET, SOCK_DGRAM, 0);
   struct sockaddr_in *in = (struct sockaddr_in *)&world.address.storage;
   socklen_t len = sizeof *in;
   in->sin_port = 0;
   assert_int_equal(bind(fd, (struct sockaddr *)in, len), 0);
   assert_int_equal(getsockname(fd, (struct sockaddr *)in, &len), 0);
+  return fd;
+}
+
+static void a_silent_port_runs_into_the_deadline(void **state) {
+  (void)state;
+  make_world(MULTIADDR_UDX, (struct libp2p_config){.setup_deadline_ns = 50 * NS_PER_MS});
+  int fd = listen_by_hand();
   /* More than dial at once: each has its turn. */
   struct client clients[20] = {0};
   for (int i = 0; i < 20; i++)
@@ -462,6 +469,42 @@ static void a_silent_port_runs_into_the_deadline(void **state) {
     turn_until(&clients[i].closed, 1);
     assert_int_equal(clients[i].cause, LIBP2P_TIMED_OUT);
   }
+  close(fd);
+  end_world();
+}
+
+/* Acknowledges every packet to fd; returns how many of them opened a connection. */
+static int acknowledge_all(int fd) {
+  uint8_t bytes[2048];
+  struct sockaddr_storage from;
+  socklen_t from_len = sizeof from;
+  int opened = 0;
+  ssize_t len;
+  while ((len = recvfrom(fd, bytes, sizeof bytes, MSG_DONTWAIT, (struct sockaddr *)&from, &from_len)) > 0) {
+    struct udx_packet packet;
+    assert_true(udx_read_packet(bytes, (size_t)len, &packet));
+    if (packet.sequence == 0) opened++;
+    struct udx_packet answer = {.to = packet.from, .from = packet.to, .to_stream = packet.from_stream};
+    uint8_t *end = udx_write_header(bytes, &answer);
+    end = udx_write_ack(end, &(struct udx_range){0, packet.sequence}, 1, 0);
+    sendto(fd, bytes, (size_t)(end - bytes), 0, (struct sockaddr *)&from, from_len);
+  }
+  return opened;
+}
+
+/* As go-libp2p does with more than 16 that nobody has accepted. */
+static void a_peer_that_only_acknowledges_is_not_dialed_more(void **state) {
+  (void)state;
+  make_world(MULTIADDR_UDX, (struct libp2p_config){.setup_deadline_ns = 200 * NS_PER_MS, .dials_at_once = 3});
+  int fd = listen_by_hand(), opened = 0;
+  struct client clients[10] = {0};
+  for (int i = 0; i < 10; i++)
+    dial(&clients[i]);
+  while (!clients[0].closed) {
+    opened += acknowledge_all(fd);
+    loop_turn(world.loop, clock_now_ns() + NS_PER_MS);
+  }
+  assert_int_equal(opened, 3);
   close(fd);
   end_world();
 }
@@ -552,6 +595,7 @@ int main(void) {
       cmocka_unit_test(nobody_there_is_told_as_refused),
       cmocka_unit_test(a_server_that_goes_away_ends_its_connections),
       cmocka_unit_test(a_silent_port_runs_into_the_deadline),
+      cmocka_unit_test(a_peer_that_only_acknowledges_is_not_dialed_more),
       cmocka_unit_test(more_connections_than_allowed_are_refused),
       cmocka_unit_test(idle_connections_are_kept_alive_by_pings),
       cmocka_unit_test(connections_may_be_dropped_within_callbacks),
