@@ -1,6 +1,7 @@
 #include "net/address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -130,6 +131,25 @@ bool address_is_loopback(const struct address *address) {
   const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->storage;
   if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) return in6->sin6_addr.s6_addr[12] == 127;
   return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+static bool same_host(const struct sockaddr *a, const struct sockaddr *b) {
+  if (!a || a->sa_family != b->sa_family) return false;
+  if (a->sa_family == AF_INET) {
+    return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+  }
+  return a->sa_family == AF_INET6 &&
+         IN6_ARE_ADDR_EQUAL(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr);
+}
+
+bool address_is_own(const struct address *address) {
+  struct ifaddrs *all = NULL;
+  bool own = address_is_loopback(address);
+  if (own || getifaddrs(&all) != 0) return own;
+  for (const struct ifaddrs *one = all; one && !own; one = one->ifa_next)
+    own = same_host(one->ifa_addr, (const struct sockaddr *)&address->storage);
+  freeifaddrs(all);
+  return own;
 }
 
 uint16_t address_port(const struct address *address) {

@@ -27,6 +27,8 @@ struct address {
 /* Resolves a name or literal (blocking: set-up only). */
 enum status address_resolve(const char *host, uint16_t port, struct address *out, struct err *err);
 bool address_is_loopback(const struct address *address);
+/* Whether it is one of this machine: loopback, or of one of its interfaces. */
+bool address_is_own(const struct address *address);
 uint16_t address_port(const struct address *address);
 void address_set_port(struct address *address, uint16_t port);
 /* "127.0.0.1:9003" or "[::1]:9003"; out of at least 64 bytes. */
