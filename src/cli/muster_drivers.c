@@ -20,7 +20,6 @@ static const struct {
     {CAPABILITY_ROOM, "room", NULL},
     {CAPABILITY_BROADCAST, "broadcast", NULL},
     {CAPABILITY_ECHO, "echo", NULL},
-    {CAPABILITY_PRESENCE, "presence", NULL},
     {CAPABILITY_OPERATIONS, "operations", "ops"},
     {CAPABILITY_GROUP_ECHO, "group-echo", NULL},
     {CAPABILITY_BACKLOG, "backlog", NULL},

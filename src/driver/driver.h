@@ -27,11 +27,10 @@ enum capability {
   CAPABILITY_ROOM = 1 << 3,
   CAPABILITY_BROADCAST = 1 << 4,
   CAPABILITY_ECHO = 1 << 5,
-  CAPABILITY_PRESENCE = 1 << 6,
-  CAPABILITY_OPERATIONS = 1 << 7,
-  CAPABILITY_GROUP_ECHO = 1 << 8, /* what goes to a group or a room comes back to its sender too */
-  CAPABILITY_BACKLOG = 1 << 9,    /* what is sent to users who are offline waits for them */
-  CAPABILITY_QUEUE = 1 << 10,     /* consumers share a queue: each message goes to one of them */
+  CAPABILITY_OPERATIONS = 1 << 6,
+  CAPABILITY_GROUP_ECHO = 1 << 7, /* what goes to a group or a room comes back to its sender too */
+  CAPABILITY_BACKLOG = 1 << 8,    /* what is sent to users who are offline waits for them */
+  CAPABILITY_QUEUE = 1 << 9,      /* consumers share a queue: each message goes to one of them */
 };
 
 /* What only MQTT asks. */
