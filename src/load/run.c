@@ -243,12 +243,24 @@ static bool goes_on(const struct run *run) {
   return !run->broken && interrupted(run) == 0;
 }
 
+/* From the first worker's begin to the last worker's end; forks and this process's own turns are no connecting. */
+static double connecting_s(const struct run *run) {
+  uint64_t first_ns = UINT64_MAX, last_ns = 0;
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    const struct worker_area *area = &run->plan.shared.area[i];
+    uint64_t started_ns = peek(&area->connect_started_ns), ended_ns = peek(&area->connect_ended_ns);
+    if (started_ns > 0 && started_ns < first_ns) first_ns = started_ns;
+    if (ended_ns == 0) ended_ns = clock_now_ns();
+    if (ended_ns > last_ns) last_ns = ended_ns;
+  }
+  return seconds_since(first_ns, last_ns);
+}
+
 static void connect_phase(struct run *run) {
-  uint64_t started_ns = run->phase_started_ns;
   uint64_t limit_ns = run->plan.shared.control->connect_deadline_ns + WORKER_LAG_NS;
   while (goes_on(run) && !all_reached(run, WORKER_CONNECTED) && clock_now_ns() < limit_ns)
     control_turn(run);
-  run->report->connect_s = seconds_since(started_ns, clock_now_ns());
+  run->report->connect_s = connecting_s(run);
   if (goes_on(run)) kill_workers(run, WORKER_CONNECTED);
 }
 
@@ -604,7 +616,7 @@ static void fill_target(struct run *run) {
   snprintf(target->ack_meaning, sizeof(target->ack_meaning), "%s", driver_run->ack_meaning);
   snprintf(target->delivery, sizeof(target->delivery), "%s", driver_run->delivery);
   target->embedded = embedded;
-  target->shares_host = embedded || address_is_loopback(&driver_run->address);
+  target->shares_host = embedded || address_is_own(&driver_run->address);
   snprintf(target->ack_policy, sizeof(target->ack_policy), "%s",
       embedded && workload->ack_policy ? workload->ack_policy : "unknown");
   snprintf(target->rate_limits, sizeof(target->rate_limits), "%s",
@@ -612,9 +624,7 @@ static void fill_target(struct run *run) {
       : workload->rate_limits ? "on"
                               : "off");
   snprintf(target->storage, sizeof(target->storage), "%s",
-      embedded                   ? "SQLite, WAL, synchronous=FULL"
-      : workload->database_label ? workload->database_label
-                                 : "unspecified");
+      workload->database_label ? workload->database_label : "unspecified");
 }
 
 static void add_limitation(struct report *report, const char *sentence) {

@@ -88,11 +88,13 @@ static void go_on_connecting(struct worker *worker) {
 }
 
 static void connect_all(struct worker *worker) {
+  worker->area->connect_started_ns = clock_now_ns();
   start_connecting(worker, worker->plan->workload->backlog ? own_senders(worker) : worker->count);
   while (stage_of(worker) == STAGE_CONNECT && !connecting_is_over(worker)) {
     go_on_connecting(worker);
     turn(worker);
   }
+  worker->area->connect_ended_ns = clock_now_ns();
   if (worker->plan->run.tls) {
     snprintf(worker->area->tls, sizeof(worker->area->tls), "%s", tls_context_facts(worker->plan->run.tls));
   }
