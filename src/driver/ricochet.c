@@ -448,6 +448,7 @@ static enum status read_settings(struct driver_run *run, struct ricochet_plan *p
   plan->scenario = ricochet_scenario_find(name);
   plan->batch_size = settings->batch_size ? settings->batch_size : 100;
   plan->documents = settings->documents ? settings->documents : 500;
+  plan->document_digits = snprintf(NULL, 0, "%04u", plan->documents - 1);
   plan->warmup_requests = settings->warmup_requests;
   plan->clients = run->settings.clients;
   if (!plan->scenario) return err_set(err, STATUS_USAGE, "\"%.40s\" is no scenario of Ricochet", name);

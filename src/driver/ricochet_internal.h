@@ -109,6 +109,7 @@ struct ricochet_plan {
   struct view payload, payload_base64, item; /* item: the payload as a collection keeps it */
   char payload_etag[72];
   uint32_t batch_size, documents, warmup_requests, clients;
+  int document_digits; /* of the numbers in paths, which sort as texts */
   struct rng rng;
   struct buf out, scratch;        /* of one step at a time */
   struct ricochet_request *spare; /* free ones */

@@ -196,7 +196,7 @@ static bool write_documents(struct ricochet_plan *plan, struct ricochet_request 
   request->batch = left < plan->batch_size ? left : plan->batch_size;
   struct ricochet_writer w = ricochet_open_batch_put(&plan->out, self_of(plan, request));
   for (uint32_t i = 0; i < request->batch; i++) {
-    snprintf(path, sizeof path, "%s/doc-%04u", folder, request->at + i);
+    snprintf(path, sizeof path, "%s/doc-%0*u", folder, plan->document_digits, request->at + i);
     ricochet_put_batch_item(&w, view_str(path), body);
   }
   return ricochet_close_batch(&w);
@@ -384,9 +384,10 @@ static void read_list(struct ricochet_plan *plan, struct ricochet_request *reque
   }
   struct scan_walk walk = scan_array(body);
   while (scan_next_element(&walk, &element)) {
-    snprintf(path, sizeof path, "bench/sync/w%u/p0/doc-%04u", request->client->index, request->at + out->items);
-    bool same = view_is(ricochet_unquoted(ricochet_member(element, "path")), path);
-    if (!same || ricochet_unquoted(ricochet_member(element, "contentHash")).len == 0) break;
+    snprintf(path, sizeof path, "bench/sync/w%u/p0/doc-%0*u", request->client->index, plan->document_digits,
+        request->at + out->items);
+    if (!view_is(ricochet_unquoted(ricochet_member(element, "path")), path)) break;
+    if (!view_is(ricochet_unquoted(ricochet_member(element, "contentHash")), plan->payload_etag)) break;
     out->items++;
   }
   request->at += out->items;
@@ -399,11 +400,16 @@ static void read_list(struct ricochet_plan *plan, struct ricochet_request *reque
   }
 }
 
-static void read_query(struct view data, struct ricochet_result *out) {
+/* Every item of the collection holds the same content. */
+static void read_query(const struct ricochet_plan *plan, struct view data, struct ricochet_result *out) {
   struct scan_walk walk = scan_array(ricochet_member(data, "items"));
-  struct view element;
+  struct view element, stored = ricochet_member(plan->item, "data");
   while (scan_next_element(&walk, &element)) {
-    if (ricochet_member(ricochet_member(element, "content"), "data").len > 0) out->items++;
+    if (!view_equal(ricochet_member(ricochet_member(element, "content"), "data"), stored)) {
+      find(out, FINDING_CONTENT, "content that is not what was stored");
+      return;
+    }
+    out->items++;
   }
   if (walk.bad || out->items == 0) find(out, FINDING_CONTENT, "a query that found nothing");
 }
@@ -434,7 +440,7 @@ static void check_content(struct ricochet_plan *plan, struct ricochet_request *r
     read_list(plan, request, r, out);
     break;
   case STEP_QUERY:
-    read_query(r->data, out);
+    read_query(plan, r->data, out);
     break;
   default:
     break;

@@ -51,7 +51,7 @@ struct worker_area {
   uint64_t delivered[TRAFFIC_PHASES]; /* first deliveries, for the live display */
   struct loop_stats live, measured;   /* measured: of the measure phase */
   uint64_t connect_started_ns, connect_ended_ns;
-  uint64_t measured_ns, cpu_ns;       /* how long the worker saw the measure phase, and its CPU time in it */
+  uint64_t measured_ns, cpu_ns; /* how long the worker saw the measure phase, and its CPU time in it */
   uint64_t rss_bytes;
   int32_t nice; /* what the kernel granted */
   uint64_t private_bytes, private_before_bytes;

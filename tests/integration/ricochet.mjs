@@ -80,6 +80,11 @@ for (const [name, operations] of Object.entries(scenarios)) {
 }
 console.log('all scenarios: every operation succeeded');
 
+// Paths sort as texts, and a list of five-digit numbers must come in order too.
+const large = await bench(server, ['-protocol', 'sync-noop', '-n', '1', '-c', '1', '-warmup', '0', '-docs', '10001']);
+assert.equal(large.report.operations.error_rate, 0, JSON.stringify(large.report.operations.errors));
+assert.equal(large.report.operations.table[0].items, 10001);
+
 // What cannot be asked is said in one line.
 for (const [args, why] of [
   [['-protocol', 'sync-code'], /no such scenario: did you mean sync-cold/],

@@ -36,6 +36,7 @@ static struct bench bench_of(enum ricochet_step step) {
               .payload_etag = HELLO_ETAG,
               .batch_size = 2,
               .documents = 3,
+              .document_digits = 4,
               .clients = 1,
           },
       .request = {.client = &client, .counts = true, .number = 7},
@@ -109,7 +110,10 @@ static void test_statuses(void **state) {
   assert_int_equal(judge(STEP_CREATE_MAILBOX, "{\"success\":false,\"errorMessage\":\"x\"}"), FINDING_NO_STATUS);
   assert_int_equal(judge(STEP_SUBMIT, "{\"messageId\":\"another\",\"success\":true}"), FINDING_CONTENT);
   assert_int_equal(judge(STEP_SUBMIT, "{\"messageId\":\"\",\"success\":false,\"status\":507}"), 507);
-  assert_int_equal(judge(STEP_QUERY, "{\"status\":200,\"data\":{\"items\":[{\"content\":{\"data\":\"6\"}}]}}"), 0);
+  assert_int_equal(
+      judge(STEP_QUERY, "{\"status\":200,\"data\":{\"items\":[{\"content\":{\"data\":\"68656c6c6f\"}}]}}"), 0);
+  assert_int_equal(
+      judge(STEP_QUERY, "{\"status\":200,\"data\":{\"items\":[{\"content\":{\"data\":\"6\"}}]}}"), FINDING_CONTENT);
   assert_int_equal(judge(STEP_QUERY, "{\"status\":200,\"data\":{\"items\":[]}}"), FINDING_CONTENT);
   /* An empty page of a mailbox is success for the original, and none here. */
   struct bench bench = bench_of(STEP_RETRIEVE);
@@ -163,7 +167,7 @@ static void test_batches(void **state) {
   release(&bench);
 }
 
-#define LISTED(number) "{\"path\":\"bench/sync/w0/p0/doc-000" number "\",\"contentHash\":\"sha256:0\"}"
+#define LISTED(number) "{\"path\":\"bench/sync/w0/p0/doc-000" number "\",\"contentHash\":\"" HELLO_ETAG "\"}"
 
 static void test_lists(void **state) {
   (void)state;
@@ -182,6 +186,9 @@ static void test_lists(void **state) {
   bench = bench_of(STEP_LIST_VAULT);
   written(&bench);
   answer(text, "\"Has-More\":false", "[" LISTED("0") "," LISTED("2") "]");
+  assert_true(ricochet_step_read(&bench.plan, &bench.request, view_str(text), &result));
+  assert_int_equal(result.code, FINDING_CONTENT);
+  answer(text, "\"Has-More\":false", "[{\"path\":\"bench/sync/w0/p0/doc-0000\",\"contentHash\":\"sha256:0\"}]");
   assert_true(ricochet_step_read(&bench.plan, &bench.request, view_str(text), &result));
   assert_int_equal(result.code, FINDING_CONTENT);
   /* A server that always has more, and never anything new. */
