@@ -14,14 +14,15 @@ export function kindOf(document) {
   if (w.backlog) return 'backlog';
   if (w.topology === 'ring') return 'private';
   if (w.topology === 'groups') return w.groups > 1 ? 'groups' : 'group';
-  return w.topology;
+  return w.topology === 'self' ? w.scenario ?? document.operations?.scenario ?? 'self' : w.topology;
 }
 
 function population(kind, w) {
   switch (kind) {
   case 'star':
+  case 'queue':
     return [['senders', w.senders], ['receivers', w.clients - w.senders],
-      w.offline && ['receivers-online', w.clients - w.senders - w.offline]];
+      kind === 'queue' && ['queues', w.groups], w.offline && ['receivers-online', w.clients - w.senders - w.offline]];
   case 'backlog':
     return [['senders', w.senders], ['clients', w.clients - w.senders]];
   case 'group':
@@ -29,7 +30,8 @@ function population(kind, w) {
       w.offline && ['receivers-online', w.clients - w.senders - w.offline]];
   case 'groups':
     return [['groups', w.groups], ['members', w.shared_groups ? w.clients : w.clients / w.groups],
-      ['group-senders', w.shared_groups ? w.senders : w.senders / w.groups], w.shared_groups && ['shared-groups']];
+      ['group-senders', w.shared_groups ? w.senders : w.senders / w.groups], w.shared_groups && ['shared-groups'],
+      w.offline && ['receivers-online', w.clients - w.senders - w.offline]];
   case 'room':
     return [['clients', w.clients], ['senders', w.senders]];
   case 'broadcast':
@@ -64,24 +66,32 @@ function storm({ storm: s }) {
 
 function target(document) {
   const w = document.workload;
-  const t = document.target ?? {};
+  const protocol = document.target?.protocol ?? document.driver;
   if (!w.target) {
-    return [t.protocol && t.protocol !== 'juggle' && ['driver', t.protocol], w.ack_policy === 'received' && ['ack', 'received'],
+    return [protocol && protocol !== 'juggle' && ['driver', protocol], w.ack_policy === 'received' && ['ack', 'received'],
       w.push_window && ['push-window', w.push_window], w.rate_limits === 'on' && ['rate-limits', 'on']];
   }
-  return [['target', w.target], t.protocol?.startsWith('shootout') && ['driver', t.protocol],
+  return [['target', w.target], protocol?.startsWith('shootout') && ['driver', protocol],
     w.api_url && ['api-url', w.api_url], w.navigator_url && ['navigator', w.navigator_url],
     w.app_key && ['app-key', w.app_key], w.allow_non_loopback && ['allow-non-loopback'], w.tls_insecure && ['insecure'],
-    w.tls_ca_file && ['ca-file', w.tls_ca_file], w.origin && ['origin', w.origin]];
+    w.tls_ca_file && ['ca-file', w.tls_ca_file], w.origin && ['origin', w.origin],
+    w.user && ['user', w.user], w.tls_certificate_file && ['cert', w.tls_certificate_file],
+    w.tls_key_file && ['key', w.tls_key_file]];
 }
 
 const differs = (name, seconds, usual) => (seconds !== undefined && seconds !== null && seconds !== usual
   ? [name, duration(seconds)] : null);
 
+// What only this driver reads, but for the requests of a warm-up that has none.
+const options = (w) => Object.entries(w.options ?? {}).filter(([name, value]) => !(name === 'warmup-requests' && value === '0'))
+  .map(([name, value]) => [`${name}=${quote(value)}`]);
+
+const traffic = (kind, w) => (kind === 'hold' ? [] : [['payload-bytes', w.payload_bytes],
+  differs('delivery-grace', w.delivery_grace_s, 3), differs('ack-timeout', w.ack_timeout_s, 10)]);
+
 function rest(w) {
   return [
-    ['payload-bytes', w.payload_bytes], w.backlog ? null : ['warmup', duration(w.warmup_s)], ['duration', duration(w.duration_s)],
-    differs('delivery-grace', w.delivery_grace_s, 3), differs('ack-timeout', w.ack_timeout_s, 10),
+    w.backlog ? null : ['warmup', duration(w.warmup_s)], w.steps?.length ? null : ['duration', duration(w.duration_s)],
     differs('setup-timeout', w.setup_deadline_s, 120), differs('connect-timeout', w.connect_deadline_s, 30),
     differs('catch-up-timeout', w.catch_up_deadline_s, 60), w.keep_alive_s && ['keep-alive', duration(w.keep_alive_s)],
     w.connect_concurrency !== 20 && ['connect-concurrency', w.connect_concurrency],
@@ -109,11 +119,12 @@ export function commandOf(document) {
   const verb = document.kind ?? 'run';
   const vary = document.search?.vary;
   const objectives = document.search?.objectives ?? document.verdict?.objectives?.map(({ text }) => text) ?? [];
-  const options = [
-    ...search(document), ...population(kind, w), ...load(kind, w), ...storm(document), ...target(document), ...rest(w),
+  const all = [
+    ...search(document), ...population(kind, w), ...load(kind, w), ...storm(document), ...target(document), ...options(w),
+    ...traffic(kind, w), ...rest(w),
     objectives.length && ['slo', objectives.join(',')],
   ].filter(Boolean).filter(([name]) => !(vary === name));
-  const texts = options.map(([name, value]) => (value === undefined ? `--${name}` : `--${name} ${quote(String(value))}`));
+  const texts = all.map(([name, value]) => (value === undefined ? `--${name}` : `--${name} ${quote(String(value))}`));
   return [`muster ${verb} ${kind}`, ...texts].join(' ');
 }
 

@@ -127,6 +127,10 @@ function loadText(w) {
   return `${rates} publishes/s, open loop, ${w.arrivals} arrivals`;
 }
 
+// What only this driver has: "mqtt-version 5, qos 1".
+const optionsText = (w) => [...Object.entries(w.options ?? {}), ...Object.entries(w.target_options ?? {})]
+  .map(([name, value]) => `${name} ${value}`).join(', ') || null;
+
 export function workloadSection(w, command, commandNote) {
   if (!w) return null;
   return section('workload', 'Workload',
@@ -135,6 +139,7 @@ export function workloadSection(w, command, commandNote) {
       ['population', who[w.topology]?.(w) ?? w.topology],
       ['offline', w.offline ? `${formatCount(w.offline)} clients stay offline` : null],
       ['load', loadText(w)],
+      ['options', optionsText(w)],
       ['payload', `${formatCount(w.payload_bytes)} B`],
       ['measure phase', w.publishes ? `${formatCount(w.publishes)} publishes, or ${formatSeconds(w.duration_s)}` : formatSeconds(w.duration_s)],
       ['warm-up', w.warmup_s ? `${formatSeconds(w.warmup_s)}, not counted` : 'none'],
@@ -147,8 +152,8 @@ export function workloadSection(w, command, commandNote) {
       commandNote && el('p', { class: 'note' }, commandNote)));
 }
 
-const settingText = (value) => (value === null ? 'not set' : Array.isArray(value)
-  ? (value.length ? JSON.stringify(value) : 'none') : String(value));
+const settingText = (value) => (value === null ? 'not set' : typeof value === 'object'
+  ? (Object.keys(value).length ? JSON.stringify(value) : 'none') : String(value));
 
 export const limitationsSection = (list) => (list?.length
   ? section('limitations', 'Limitations', el('ul', { class: 'plain' }, list.map((text) => el('li', {}, text)))) : null);

@@ -168,12 +168,13 @@ void session_path(char out[PATH_MAX], const char *place, const struct session_do
 /* What only we know about the server that we started. */
 static void describe_server(struct report *report, const struct embedded *embedded) {
   bool durable = strcmp(report->workload.ack_policy, "durable") == 0;
-  report->workload.push_window = embedded->push_window;
+  const struct driver *driver = driver_find(report->target.protocol);
+  if (driver_reads(driver, "push-window", NULL)) report->workload.push_window = embedded->push_window;
   if (!report->target.server_version[0]) { /* the protocol does not tell; it is of this very build */
     snprintf(report->target.server_version, sizeof report->target.server_version, "musterd-%s", MUSTER_VERSION);
   }
-  const char *driver = report->workload.driver;
-  if (driver && strcmp(driver, "juggle") != 0 && strcmp(driver, "ricochet") != 0) {
+  if (!driver_reads(driver, "ack", NULL)) {
+    report->workload.ack_policy = NULL;
     snprintf(report->target.ack_policy, sizeof report->target.ack_policy, "received");
     snprintf(report->target.storage, sizeof report->target.storage, "none: what passes through is not stored");
     return;

@@ -520,6 +520,16 @@ static enum status ricochet_prepare(struct driver_run *run, struct err *err) {
 static const struct driver_option options[] = {
     {"batch-size", NULL}, {"docs", NULL}, {"warmup-requests", NULL}, {"ack", NULL}, {NULL, NULL}};
 
+/* Only what this scenario makes use of; what one request is makes up a key of its own. */
+static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
+  const struct ricochet_settings *asked = &settings->ricochet;
+  const char *name = asked->scenario ? asked->scenario : "mixed", *end = strrchr(name, '-');
+  bool syncs = strncmp(name, "sync-", 5) == 0, batches = end && strcmp(end, "-batch") == 0;
+  if (syncs || batches) facts_add_number(&out->options, "batch-size", asked->batch_size);
+  if (syncs) facts_add_number(&out->options, "docs", asked->documents);
+  facts_add_number(&out->options, "warmup-requests", asked->warmup_requests);
+}
+
 const struct driver driver_ricochet = {
     .name = "ricochet",
     .schemes = "ricochet,ricochet+tcp",
@@ -533,6 +543,7 @@ const struct driver driver_ricochet = {
     .tick_ns = TICK_NS,
     .client_bytes = sizeof(struct ricochet_client),
     .options = options,
+    .describe = tell_settings,
     .operations = ricochet_operations,
     .counters = {"notifications"},
     .prepare = ricochet_prepare,

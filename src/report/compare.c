@@ -25,17 +25,26 @@ static void show(char out[80], const json_t *value) {
   free(text);
 }
 
-/* Calls for each key of either object whose values differ. */
+/* Calls for each key of either object whose values differ; an object within speaks for itself, by its own keys. */
 static void each_difference(const json_t *a, const json_t *b,
     void (*found)(void *context, const char *key, const json_t *a, const json_t *b), void *context) {
   const char *key;
   json_t *value;
   json_object_foreach((json_t *)(uintptr_t)a, key, value) {
     const json_t *other = json_object_get(b, key);
-    if (!same(value, other)) found(context, key, value, other);
+    if (json_is_object(value)) {
+      each_difference(value, other, found, context);
+    } else if (!same(value, other)) {
+      found(context, key, value, other);
+    }
   }
   json_object_foreach((json_t *)(uintptr_t)b, key, value) {
-    if (!json_object_get(a, key)) found(context, key, NULL, value);
+    if (json_object_get(a, key)) continue;
+    if (json_is_object(value)) {
+      each_difference(NULL, value, found, context);
+    } else {
+      found(context, key, NULL, value);
+    }
   }
 }
 

@@ -127,6 +127,15 @@ static void write_shape(struct json_writer *w, const struct workload *l) {
   json_put_bool(w, "backlog", l->backlog);
 }
 
+/* Only what there is: other drivers have other names. */
+static void write_facts(struct json_writer *w, const char *key, const struct facts *facts) {
+  if (facts->count == 0) return;
+  json_open_object(w, key);
+  for (uint32_t i = 0; i < facts->count; i++)
+    json_put_text(w, facts->fact[i].name, facts->fact[i].value);
+  json_close_object(w);
+}
+
 static void write_workload(struct json_writer *w, const struct workload *l) {
   char seed[24];
   snprintf(seed, sizeof seed, "%llu", (unsigned long long)l->seed);
@@ -173,6 +182,12 @@ static void write_workload(struct json_writer *w, const struct workload *l) {
   json_put_text(w, "rate_limits", l->target ? NULL : l->rate_limits ? "on" : "off");
   json_put_text(w, "environment_label", l->environment_label);
   json_put_text(w, "database_label", l->database_label);
+  if (l->operations) json_put_text(w, "scenario", l->operations);
+  if (l->user) json_put_text(w, "user", l->user);
+  if (l->tls_certificate_file) json_put_text(w, "tls_certificate_file", l->tls_certificate_file);
+  if (l->tls_key_file) json_put_text(w, "tls_key_file", l->tls_key_file);
+  write_facts(w, "options", &l->options);
+  write_facts(w, "target_options", &l->target_options);
   json_close_object(w);
 }
 
@@ -525,6 +540,7 @@ static void write_comparability(struct json_writer *w, const struct report *r) {
   json_open_object(w, "comparability");
   json_put_text(w, "protocol", r->target.protocol);
   json_put_text(w, "tls", r->target.tls[0] ? "on" : "off");
+  write_facts(w, "options", &l->key);
   write_shape(w, l);
   write_load(w, l);
   json_put_uint(w, "payload_bytes", l->payload_bytes);

@@ -41,6 +41,16 @@ static void put_verdict(FILE *file, const struct report *r) {
   if (r->reasons) fputc('\n', file);
 }
 
+/* What makes one report of a protocol another than the next one. */
+static void put_options(FILE *file, const struct report *r) {
+  char text[WORKLOAD_OPTIONS_TEXT_MAX];
+  if (!workload_options_text(&r->workload, text)) return;
+  put(file, r->target.protocol);
+  fputs(" with ", file);
+  put(file, text);
+  fputs("\n\n", file);
+}
+
 static void put_objectives(FILE *file, const struct report *r) {
   if (r->objectives == 0) return;
   fputs("| objective | measured | outcome |\n|---|---:|---|\n", file);
@@ -122,6 +132,7 @@ static void put_rates(FILE *file, const struct report *r) {
 
 enum status report_write_markdown(FILE *file, const struct report *report, struct err *err) {
   put_verdict(file, report);
+  put_options(file, report);
   put_objectives(file, report);
   put_counters(file, report);
   put_latencies(file, report);

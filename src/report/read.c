@@ -126,6 +126,27 @@ static void read_seed_and_limits(const struct json_node *workload, struct worklo
   if (!json_is_nothing(&limits)) out->rate_limits = json_choice_of(&limits, switches, 2) == 1;
 }
 
+/* Reports of older musters have none. */
+static void read_facts(const struct json_node *object, const char *key, struct facts *out) {
+  struct json_node node = json_nullable_object_at(object, key);
+  if (!node.value) return;
+  if (json_object_size(node.value) > FACTS_MAX) {
+    json_refuse(&node, "has more than the %d options that a report may have", FACTS_MAX);
+    return;
+  }
+  const char *name;
+  json_t *value;
+  json_object_foreach((json_t *)(uintptr_t)node.value, name, value) {
+    struct json_node item = json_member(&node, name);
+    facts_add(out, name, json_text_of(&item));
+  }
+}
+
+static const char *read_optional_text(const struct json_node *object, const char *key) {
+  struct json_node node = json_optional(object, key);
+  return node.value ? json_text_of(&node) : NULL;
+}
+
 static void read_workload(const struct json_node *root, struct workload *out) {
   static const struct json_field fields[] = {
       {JSON_FIELD(TEXT, struct workload, name)},
@@ -172,8 +193,15 @@ static void read_workload(const struct json_node *root, struct workload *out) {
   READ(&node, fields, out);
   read_load(&node, out);
   read_seed_and_limits(&node, out);
-  struct json_node targets = json_optional(&node, "target_addresses");
-  if (targets.value) out->target_addresses = json_text_of(&targets);
+  out->target_addresses = read_optional_text(&node, "target_addresses");
+  out->operations = read_optional_text(&node, "scenario");
+  out->user = read_optional_text(&node, "user");
+  out->tls_certificate_file = read_optional_text(&node, "tls_certificate_file");
+  out->tls_key_file = read_optional_text(&node, "tls_key_file");
+  read_facts(&node, "options", &out->options);
+  read_facts(&node, "target_options", &out->target_options);
+  struct json_node comparability = json_object_at(root, "comparability");
+  read_facts(&comparability, "options", &out->key);
 }
 
 static void read_target(const struct json_node *root, struct report_target *out) {

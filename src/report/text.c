@@ -108,6 +108,8 @@ void report_write_workload(FILE *file, const struct workload *workload) {
   if (workload_limit(workload)) snprintf(stop, sizeof stop, ", %" PRIu64 " publishes in all", workload_limit(workload));
   page_text(file, "workload", "%s: %s%s, %s%s, %" PRIu32 " B payload, seed %" PRIu64, workload->name, who, offline,
       load, stop, workload->payload_bytes, workload->seed);
+  char options[WORKLOAD_OPTIONS_TEXT_MAX];
+  if (workload_options_text(workload, options)) page_text(file, "", "with %s", options);
 }
 
 static void write_target(FILE *file, const struct report *r) {

@@ -15,6 +15,19 @@ const char *arrivals_name(enum arrivals arrivals) {
   return arrivals == ARRIVALS_CONSTANT ? "constant" : "poisson";
 }
 
+bool workload_options_text(const struct workload *workload, char out[WORKLOAD_OPTIONS_TEXT_MAX]) {
+  const struct facts *const lists[] = {&workload->options, &workload->target_options};
+  size_t used = 0;
+  for (size_t list = 0; list < 2; list++) {
+    for (uint32_t i = 0; i < lists[list]->count; i++) {
+      const struct fact *fact = &lists[list]->fact[i];
+      used += (size_t)snprintf(
+          out + used, WORKLOAD_OPTIONS_TEXT_MAX - used, "%s%s %s", used ? ", " : "", fact->name, fact->value);
+    }
+  }
+  return used > 0;
+}
+
 uint32_t workload_online(const struct workload *workload) {
   return workload->clients - workload->offline;
 }

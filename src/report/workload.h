@@ -114,6 +114,10 @@ const char *topology_name(enum topology_kind topology);
 const char *load_model_name(enum load_model load);
 const char *arrivals_name(enum arrivals arrivals);
 
+/* "mqtt-version 5, qos 1": the options and target options; false when there are none. */
+#define WORKLOAD_OPTIONS_TEXT_MAX (2 * FACTS_MAX * (FACT_NAME_MAX + FACT_VALUE_MAX + 2))
+bool workload_options_text(const struct workload *workload, char out[WORKLOAD_OPTIONS_TEXT_MAX]);
+
 /* Copies that a server places for one publish: one for each addressed client, online or not, and where the protocol
  * keeps one for the sender (private, groups, room), that one too. */
 double workload_copies(const struct workload *workload);

@@ -1,10 +1,12 @@
 // Shared by the integration tests: start programs of the build on free ports, run muster, read its JSON report.
 // Usage of each test: node <test>.mjs <build folder>
-import { spawn } from 'node:child_process';
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
+import { commandOf } from '../../web/command.js';
 
 export const build = process.argv[2];
 if (!build) throw new Error('usage: node test.mjs BUILD_FOLDER');
@@ -108,3 +110,20 @@ export async function stop(child, signal = 'SIGTERM') {
   child.kill(signal);
   return child.ended;
 }
+
+const serverOf = { mqtt: 'mosquitto', stomp: 'rabbitmq' };
+
+// Starts a real broker on a free port through scripts/servers; undefined where it is not installed.
+export function startBroker(scheme) {
+  const script = new URL(`../../scripts/servers/${serverOf[scheme] ?? scheme}`, import.meta.url).pathname;
+  const folder = join(scratch, scheme);
+  const { status, stdout, stderr } = spawnSync(script, ['start', folder], { encoding: 'utf8' });
+  if (status === 77) return undefined;
+  assert.equal(status, 0, stderr);
+  process.prependListener('exit', () => spawnSync(script, ['stop', folder]));
+  return `${scheme}://127.0.0.1:${/^plain=(\d+)$/m.exec(stdout)[1]}`;
+}
+
+// The words of the command that a report's page gives to repeat the run.
+export const reproduceWords = (report) =>
+  commandOf(report).match(/(?:[^\s']|'[^']*')+/g).map((word) => word.replaceAll("'", ''));

@@ -1,10 +1,9 @@
 // Every preset runs, scaled down to seconds, against the embedded server or the broker that it is for; it is valid, loses
 // nothing, and comes to exactly what `muster plan` said before. Presets of a broker that is not installed are left out.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { muster, run, scratch } from './lib.mjs';
+import { muster, reproduceWords, run, scratch, startBroker } from './lib.mjs';
 
 const small = {
   'backlog-1000': ['--scale', '0.05'],
@@ -27,18 +26,6 @@ const brokerLoad = ['--scale', '0.02', '--warmup', '500ms', '--duration', '2s'];
 const settingsOf = { 'nats-backlog': '/?ack=jetstream' };
 const loadOf = (name) => (name.endsWith('-backlog') ? ['--scale', '0.02'] : brokerLoad);
 const brokers = ['mqtt', 'nats', 'redis', 'socketio', 'stomp'];
-const serverOf = { mqtt: 'mosquitto', stomp: 'rabbitmq' };
-
-// Starts a real broker on a free port through scripts/servers; undefined where it is not installed.
-function startBroker(scheme) {
-  const script = new URL(`../../scripts/servers/${serverOf[scheme] ?? scheme}`, import.meta.url).pathname;
-  const folder = join(scratch, scheme);
-  const { status, stdout, stderr } = spawnSync(script, ['start', folder], { encoding: 'utf8' });
-  if (status === 77) return undefined;
-  assert.equal(status, 0, stderr);
-  process.prependListener('exit', () => spawnSync(script, ['stop', folder]));
-  return `${scheme}://127.0.0.1:${/^plain=(\d+)$/m.exec(stdout)[1]}`;
-}
 
 async function planned(args) {
   const { code, out, err } = await muster(['plan', ...args, '--json', '-']);
@@ -66,6 +53,10 @@ async function check(name, args) {
   if (hasAcks) assert.equal(publishes.acked, plan.publishes, name);
   assert.equal(deliveries.expected, plan.deliveries, name);
   for (const fault of ['lost', 'duplicate', 'corrupt', 'unexpected']) assert.equal(deliveries[fault], 0, `${name}: ${fault}`);
+  // The command that the report's page gives comes to the same, as far as that is known before a run.
+  const again = JSON.parse((await muster(['plan', ...reproduceWords(report).slice(2), '--json', '-'])).out).workload;
+  const { max_rate_per_second, ack_policy } = workload;
+  assert.deepEqual({ ...again, name, max_rate_per_second, ack_policy }, workload, `${name}: reproduced`);
   const embedded = !args.includes('--target');
   if (embedded && hasAcks && plan.publishes > 0) assert.ok(derived.server_cpu_s > 0, `${name}: the server's CPU time is known`);
   return { code, verdict, derived };

@@ -23,6 +23,10 @@ int main(int argc, char **argv) {
     r.has_acks = false;
     r.measure.publishes.acked = 0;
     r.workload.target = r.target.url;
+    r.workload.user = "somebody";
+    facts_add_number(&r.workload.options, "qos", 0);
+    facts_add(&r.workload.target_options, "ack", "none");
+    r.workload.key = r.workload.options;
     r.target.embedded = false;
     snprintf(r.target.ack_policy, sizeof r.target.ack_policy, "unknown");
   }

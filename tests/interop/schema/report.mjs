@@ -59,8 +59,9 @@ function mutate(report) {
       }
       value[key] = before;
       tried++;
-      // A run need not have every clock, and only runs of operations say what a request is.
-      const optional = path === "/latency" || (path === "/comparability" && key === "operations");
+      // A run need not have every clock, and only some workloads and drivers have what these name.
+      const optional = path === "/latency" || /options$/.test(path)
+        || ["operations", "options", "target_options", "scenario", "user"].includes(key);
       if (Array.isArray(value) || optional) continue;
       delete value[key];
       assertRefused(report, `no ${path}/${key}`);

@@ -188,6 +188,38 @@ static void every_key_that_differs_refuses(void **state) {
   trial_list_free(&all);
 }
 
+/* One trial of the list with a comparability that has these options. */
+static struct trial with_options(const struct trial *trial, const char *version, const char *qos) {
+  struct trial with = *trial;
+  with.facts = json_deep_copy(trial->facts);
+  json_t *options = json_pack("{s:s, s:s}", "mqtt-version", version, "qos", qos);
+  json_object_set_new(json_object_get(with.facts, "comparability"), "options", options);
+  return with;
+}
+
+/* Each option by its own name; what an older report does not tell differs too. */
+static void options_of_the_protocol_refuse(void **state) {
+  (void)state;
+  struct trial_list all = recorded("near.json");
+  struct trial five = with_options(&all.trial[0], "5", "1"), old = with_options(&all.trial[1], "3.1.1", "1");
+  struct trial twice = with_options(&all.trial[1], "5", "2");
+  struct trial_list base = {&five, 1}, of_old = {&old, 1}, of_twice = {&twice, 1}, without = {&all.trial[1], 1};
+  refused(&base, &without, "mqtt-version is \"5\" in the base and not there in the candidate");
+  refused(&without, &base, "(differing: mqtt-version, qos)");
+  refused(&base, &of_old, "mqtt-version is \"5\" in the base and \"3.1.1\" in the candidate (differing: mqtt-version)");
+  refused(&base, &of_twice, "qos is \"1\" in the base and \"2\" in the candidate (differing: qos)");
+  static struct comparison c;
+  struct err err = {0};
+  const char *key = "qos";
+  struct compare_settings allows = {.allowed = &key, .allowed_count = 1};
+  assert_int_equal(compare_trials(&base, &of_twice, &allows, &c, &err), STATUS_OK);
+  assert_int_equal(c.differences, 1);
+  json_decref(five.facts);
+  json_decref(old.facts);
+  json_decref(twice.facts);
+  trial_list_free(&all);
+}
+
 static void runs_of_one_side_must_agree(void **state) {
   (void)state;
   struct trial_list all = recorded("near.json");
@@ -375,6 +407,7 @@ int main(void) {
       cmocka_unit_test(five_percent_that_were_there_are_found),
       cmocka_unit_test(three_trials_show_nothing_and_say_so),
       cmocka_unit_test(every_key_that_differs_refuses),
+      cmocka_unit_test(options_of_the_protocol_refuse),
       cmocka_unit_test(runs_of_one_side_must_agree),
       cmocka_unit_test(invalid_and_repeated_runs_are_refused),
       cmocka_unit_test(other_environments_are_named),

@@ -75,6 +75,11 @@ static void every_shape_of_a_run_comes_back(void **state) {
   struct workload *l = &r.workload;
   r.has_acks = false;
   l->target = l->tls_ca_file = l->origin = l->app_key = l->api_url = "a \"text\"";
+  l->user = l->tls_certificate_file = l->tls_key_file = l->operations = "another";
+  facts_add(&l->options, "topic-prefix", "a/\"b\"");
+  facts_add_number(&l->options, "qos", 2);
+  facts_add(&l->target_options, "ack", "flush");
+  facts_add_number(&l->key, "qos", 2);
   l->seed = UINT64_MAX;
   r.server_counters = counters;
   r.measure.extra[0] = 1000721;

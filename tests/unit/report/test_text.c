@@ -1,3 +1,4 @@
+#include "report/formats.h"
 #include "report/layout.h"
 #include "unit/report/sample.h"
 
@@ -207,6 +208,20 @@ static void control_characters_do_not_reach_the_terminal(void **state) {
   report_free(&r);
 }
 
+static void options_of_the_protocol_are_told(void **state) {
+  (void)state;
+  struct report r = sample_valid();
+  facts_add(&r.workload.options, "mqtt-version", "3.1.1");
+  facts_add_number(&r.workload.options, "qos", 2);
+  facts_add(&r.workload.target_options, "ack", "flush");
+  char *text = sample_written(report_write_text, &r), *markdown = sample_written(report_write_markdown, &r);
+  assert_says(text, "\n            with mqtt-version 3.1.1, qos 2, ack flush\n");
+  assert_says(markdown, "\njuggle with mqtt-version 3.1.1, qos 2, ack flush\n");
+  free(text);
+  free(markdown);
+  report_free(&r);
+}
+
 static void a_protocol_without_acks_has_no_ack_rate(void **state) {
   (void)state;
   struct report r = sample_valid();
@@ -267,6 +282,7 @@ int main(void) {
       cmocka_unit_test(the_verdict_comes_last),
       cmocka_unit_test(never_wider_than_the_page),
       cmocka_unit_test(control_characters_do_not_reach_the_terminal),
+      cmocka_unit_test(options_of_the_protocol_are_told),
       cmocka_unit_test(a_protocol_without_acks_has_no_ack_rate),
       cmocka_unit_test(a_full_disk_is_an_error),
       cmocka_unit_test(numbers_are_grouped),
