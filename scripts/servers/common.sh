@@ -18,7 +18,7 @@ random_port() {
 
 # Waits until LOG has a line that matches PATTERN; fails when PID ended first (a port was taken).
 wait_for() { # PID LOG PATTERN
-  for _ in $(seq 200); do
+  for _ in $(seq 1200); do # a minute: a busy machine
     grep -q "$3" "$2" 2>/dev/null && return 0
     kill -0 "$1" 2>/dev/null || return 1
     sleep 0.05

@@ -35,7 +35,7 @@ async function follow(url) {
 }
 
 {
-  const result = await watched('page.json', ['run', 'private', ...small, '--ui', '0'], async (url) => {
+  const result = await watched('page.json', ['run', 'private', ...small, '--warmup', '3s', '--ui', '0'], async (url) => {
     const page = await fetch(url);
     const html = await page.text();
     const events = await follow(`${url}events`);

@@ -2,7 +2,7 @@
 // something for every consumer, and what becomes of the messages that a consumer had when it was cut off.
 import assert from "node:assert/strict";
 import { connect, createServer } from "node:net";
-import { assertWhole, drive, sleep } from "./mqtt/drive.mjs";
+import { assertWhole, drive, sleep } from "./drive.mjs";
 
 const SAID_MAX = 4096;
 const PAYLOAD = 3000;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { scratch } from "./mqtt/drive.mjs";
+import { scratch } from "./drive.mjs";
 
 const started = [];
 process.prependListener("exit", () => started.forEach(({ script, folder }) => spawnSync(script, ["stop", folder])));

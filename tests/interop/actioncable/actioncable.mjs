@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { drive, faults, scratch } from "../mqtt/drive.mjs";
+import { drive, faults, scratch } from "../drive.mjs";
 
 const LIMIT_MS = 60000;
 const CLIENTS = 20;

@@ -6,7 +6,7 @@ import { createServer as createHttp } from "node:http";
 import { createServer } from "node:net";
 import { Aedes } from "aedes";
 import { WebSocketServer, createWebSocketStream } from "ws";
-import { assertWhole, drive } from "./drive.mjs";
+import { assertWhole, drive } from "../drive.mjs";
 
 const [program] = process.argv.slice(2);
 assert.ok(program, "usage: aedes.mjs <muster>");

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { assertWhole, countOf, drive, faults, sleep } from "../mqtt/drive.mjs";
+import { assertWhole, checkKilled, countOf, drive } from "../drive.mjs";
 import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 
@@ -145,18 +145,4 @@ assert.ok(slow.report.connections.dropped > 0, "slow consumers are cut off");
 assert.match(readFileSync(join(narrow.folder, "plain.log"), "utf8"), /Slow Consumer/);
 console.log(`ok - slow consumers: ${JSON.stringify(slow.report.connections.dropped_by_code)}`);
 
-const killed = await drive(
-  program,
-  "private",
-  ["--clients", "10", ...at("ack=jetstream"), "--rate", "500", "--warmup", "0s", "--duration", "4s", "--delivery-grace", "1s"],
-  { during: async () => (await sleep(2000), process.kill(Number(server.pid), "SIGKILL")) },
-);
-assert.equal(killed.code, 3, killed.text);
-assert.ok(killed.report.publishes.acked > 0);
-assert.equal(killed.report.connections.dropped, 10);
-assert.ok(faults(killed.report).some((reason) => /dropped/.test(reason)));
-console.log("ok - a server that is killed");
-const gone = await drive(program, "private", ["--clients", "4", ...at(), ...SHORT]);
-assert.equal(gone.code, 4, gone.text);
-assert.match(gone.text, /nothing listens/);
-console.log("ok - a server that is gone");
+await checkKilled(program, at("ack=jetstream"), server.pid);

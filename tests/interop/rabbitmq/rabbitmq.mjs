@@ -3,7 +3,7 @@
 //   rabbitmq.mjs <muster> <scripts/servers/rabbitmq>
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { assertWhole, countOf, drive, faults, sleep, stopWorker } from "../mqtt/drive.mjs";
+import { assertWhole, checkKilled, checkSilent, countOf, drive, sleep, stopWorker } from "../drive.mjs";
 import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 
@@ -100,32 +100,5 @@ assert.equal(slow.code, 3, slow.text);
 assert.ok(slow.report.connections.dropped >= 5, slow.text);
 console.log(`ok - consumers that do not read: ${JSON.stringify(slow.report.connections.dropped_by_code)}`);
 
-// A broker that is stopped answers no heart-beat; after it goes on, the clients are gone.
-const silent = await drive(program, "private", [...running, "--rate", "100", "--duration", "4s", "--delivery-grace", "1s"], {
-  during: async () => {
-    await sleep(1000);
-    process.kill(Number(server.pid), "SIGSTOP");
-    await sleep(4000);
-    process.kill(Number(server.pid), "SIGCONT");
-  },
-});
-assert.equal(silent.code, 3, silent.text);
-// On a busy machine the server may have been the first to lose patience with some.
-assert.equal(silent.report.connections.dropped, 10, silent.text);
-assert.ok(countOf(silent.report.connections.dropped_by_code, KEEP_ALIVE) >= 5, silent.text);
-console.log("ok - a broker that is silent is noticed");
-
-const killed = await drive(
-  program,
-  "private",
-  ["--clients", "10", ...at(), "--rate", "200", "--warmup", "0s", "--duration", "3s", "--delivery-grace", "1s"],
-  { during: async () => (await sleep(1500), process.kill(Number(server.pid), "SIGKILL")) },
-);
-assert.equal(killed.code, 3, killed.text);
-assert.ok(killed.report.publishes.acked > 0);
-assert.equal(killed.report.connections.dropped, 10);
-assert.ok(faults(killed.report).some((reason) => /dropped/.test(reason)));
-const gone = await drive(program, "private", ["--clients", "4", ...tcp]);
-assert.equal(gone.code, 4, gone.text);
-assert.match(gone.text, /nothing listens/);
-console.log("ok - a broker that is killed, and one that is gone");
+await checkSilent(program, running, server.pid, KEEP_ALIVE);
+await checkKilled(program, at(), server.pid);

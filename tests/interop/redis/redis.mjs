@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { assertWhole, drive, faults, sleep } from "../mqtt/drive.mjs";
+import { assertWhole, checkKilled, drive, faults } from "../drive.mjs";
 import { checkLostConsumer, checkQueues } from "../queue.mjs";
 import { startServer } from "../server.mjs";
 
@@ -91,17 +91,4 @@ assert.ok(slow.report.connections.dropped > 0, "slow subscribers are cut off");
 assert.ok(faults(slow.report).some((reason) => /dropped/.test(reason)));
 console.log(`ok - slow subscribers: ${JSON.stringify(slow.report.connections.dropped_by_code)}`);
 
-const killed = await drive(
-  program,
-  "private",
-  ["--clients", "10", ...at(), "--rate", "500", "--warmup", "0s", "--duration", "4s", "--delivery-grace", "1s"],
-  { during: async () => (await sleep(2000), process.kill(Number(server.pid), "SIGKILL")) },
-);
-assert.equal(killed.code, 3, killed.text);
-assert.ok(killed.report.publishes.acked > 0);
-assert.equal(killed.report.connections.dropped, 10);
-console.log("ok - a server that is killed");
-const gone = await drive(program, "private", ["--clients", "4", ...plain]);
-assert.equal(gone.code, 4, gone.text);
-assert.match(gone.text, /nothing listens/);
-console.log("ok - a server that is gone");
+await checkKilled(program, at(), server.pid);

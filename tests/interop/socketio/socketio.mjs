@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { assertWhole, countOf, drive, sleep, stopWorker } from "../mqtt/drive.mjs";
+import { assertWhole, checkKilled, checkSilent, countOf, drive, sleep, stopWorker } from "../drive.mjs";
 import { startServer } from "../server.mjs";
 
 const [program, script] = process.argv.slice(2);
@@ -102,24 +102,5 @@ assert.equal(slow.code, 3, slow.text);
 assert.ok(slow.report.connections.dropped >= 5, slow.text);
 console.log(`ok - clients that do not answer: ${JSON.stringify(slow.report.connections.dropped_by_code)}`);
 
-const silent = await drive(program, "private", [...load, "--duration", "3s", "--delivery-grace", "1s"], {
-  during: async () => (await sleep(800), process.kill(Number(impatient.pid), "SIGSTOP")),
-});
-assert.equal(silent.code, 3, silent.text);
-// On a busy machine the server may have been the first to lose patience with some.
-assert.equal(silent.report.connections.dropped, 10, silent.text);
-assert.ok(countOf(silent.report.connections.dropped_by_code, KEEP_ALIVE) >= 5, silent.text);
-console.log("ok - a server that is silent is noticed");
-
-const killed = await drive(
-  program,
-  "private",
-  ["--clients", "10", ...at(), "--rate", "200", "--warmup", "0s", "--duration", "3s", "--delivery-grace", "1s"],
-  { during: async () => (await sleep(1500), process.kill(Number(server.pid), "SIGKILL")) },
-);
-assert.equal(killed.code, 3, killed.text);
-assert.ok(killed.report.publishes.acked > 0);
-assert.equal(killed.report.connections.dropped, 10);
-const gone = await drive(program, "private", ["--clients", "4", ...at(), ...SHORT]);
-assert.equal(gone.code, 4, gone.text);
-console.log("ok - a server that is killed, and one that is gone");
+await checkSilent(program, load, impatient.pid, KEEP_ALIVE);
+await checkKilled(program, at(), server.pid);

@@ -1,13 +1,12 @@
-// Shared by the tests of muster against MQTT brokers: run it, read its report, and a raw client of a few packets.
+// Shared by the tests of muster against real servers: run it and judge its report.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync, mkdtempSync } from "node:fs";
-import { createConnection } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const LIMIT_MS = 60000;
-export const scratch = mkdtempSync(join(tmpdir(), "muster-mqtt-"));
+export const scratch = mkdtempSync(join(tmpdir(), "muster-interop-"));
 process.on("exit", () => rmSync(scratch, { recursive: true, force: true }));
 
 let runs = 0;
@@ -70,48 +69,44 @@ export async function stopWorker(child, forMs) {
   process.kill(worker, "SIGCONT");
 }
 
-const text = (string) => Buffer.concat([Buffer.from([string.length >> 8, string.length & 255]), Buffer.from(string)]);
-const packet = (first, ...parts) => {
-  const body = Buffer.concat(parts);
-  assert.ok(body.length < 128);
-  return Buffer.concat([Buffer.from([first, body.length]), body]);
-};
-
-// Connects as clientId (version 5), with a subscription to filter where one is given. publishes: topics that came, with
-// the retain flag. resumed: the broker had a session of it, which only who does not start clean is told.
-export async function rawClient(port, clientId, filter, { clean = true } = {}) {
-  const socket = createConnection({ host: "127.0.0.1", port });
-  const client = { publishes: [], resumed: false, close: () => socket.destroy() };
-  let buffer = Buffer.alloc(0);
-  const granted = new Promise((resolve, reject) => {
-    socket.on("error", reject);
-    socket.on("data", (data) => {
-      buffer = Buffer.concat([buffer, data]);
-      for (;;) {
-        let size = 0;
-        let head = 1;
-        for (; head < buffer.length && head < 5; head++) {
-          size += (buffer[head] & 127) * 128 ** (head - 1);
-          if (buffer[head] < 128) break;
-        }
-        head++;
-        if (head > buffer.length || buffer.length < head + size) return;
-        const body = buffer.subarray(head, head + size);
-        const type = buffer[0] >> 4;
-        if (type === 3) {
-          client.publishes.push({
-            topic: body.subarray(2, 2 + body.readUInt16BE(0)).toString(),
-            retained: (buffer[0] & 1) === 1,
-          });
-        }
-        if (type === 2) client.resumed = (body[0] & 1) === 1;
-        if (type === (filter ? 9 : 2)) resolve();
-        buffer = buffer.subarray(head + size);
-      }
-    });
+// A server that answers nothing for longer than the clients wait: they leave. args: the options that say the target and
+// how long that is; of ten clients in a ring. On a busy machine the server may have lost patience with some before.
+export async function checkSilent(program, args, pid, keepAlive) {
+  const silent = await drive(program, "private", [...args, "--rate", "100", "--duration", "40s", "--delivery-grace", "1s"], {
+    during: async (child) => {
+      await sleep(1500);
+      process.kill(Number(pid), "SIGSTOP");
+      await sleep(4000);
+      child.kill("SIGINT");
+      await sleep(500);
+      process.kill(Number(pid), "SIGCONT");
+    },
   });
-  socket.write(packet(0x10, text("MQTT"), Buffer.from([5, clean ? 2 : 0, 0, 60, 0]), text(clientId)));
-  if (filter) socket.write(packet(0x82, Buffer.from([0, 1, 0]), text(filter), Buffer.from([0])));
-  await granted;
-  return client;
+  assert.equal(silent.code, 3, silent.text);
+  assert.equal(silent.report.connections.dropped, 10, silent.text);
+  assert.ok(countOf(silent.report.connections.dropped_by_code, keepAlive) > 0, silent.text);
+  console.log("ok - a server that is silent is noticed");
+}
+
+// A server that is killed in the middle of a run, and then is not there for the next one. at: the options that say the
+// target. How soon the first publishes come is the machine's affair, so the run is long and its end is a signal.
+export async function checkKilled(program, at, pid) {
+  const load = ["--rate", "200", "--warmup", "0s", "--duration", "40s", "--delivery-grace", "1s"];
+  const killed = await drive(program, "private", ["--clients", "10", ...at, ...load], {
+    during: async (child) => {
+      await sleep(2000);
+      process.kill(Number(pid), "SIGKILL");
+      await sleep(1500);
+      child.kill("SIGINT");
+    },
+  });
+  assert.equal(killed.code, 3, killed.text);
+  assert.ok(killed.report.publishes.acked > 0, killed.text);
+  assert.ok(killed.report.publishes.unsent > 0, killed.text);
+  assert.equal(killed.report.connections.dropped, 10, killed.text);
+  assert.ok(faults(killed.report).some((reason) => /dropped/.test(reason)), killed.text);
+  const gone = await drive(program, "private", ["--clients", "4", ...at, ...load]);
+  assert.equal(gone.code, 4, gone.text);
+  assert.match(gone.text, /nothing listens/);
+  console.log("ok - a server that is killed, and one that is gone");
 }
