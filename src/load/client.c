@@ -186,9 +186,9 @@ static bool send_next(struct load_client *client, enum traffic_phase phase, uint
 }
 
 /* The phase in which a closed loop publishes at a moment; TRAFFIC_PHASES: in none. */
-static enum traffic_phase loop_phase(const struct worker *worker, uint64_t now_ns) {
+static enum traffic_phase loop_phase(struct worker *worker, uint64_t now_ns) {
   const struct control *control = worker->control;
-  if (!worker->ledgers_started || now_ns < control->start_ns[TRAFFIC_WARM_UP]) return TRAFFIC_PHASES;
+  if (!worker_in_traffic(worker) || now_ns < control->start_ns[TRAFFIC_WARM_UP]) return TRAFFIC_PHASES;
   if (now_ns < control->end_ns[TRAFFIC_WARM_UP]) return TRAFFIC_WARM_UP;
   bool measures = now_ns >= control->start_ns[TRAFFIC_MEASURE] && now_ns < control->end_ns[TRAFFIC_MEASURE];
   return measures ? TRAFFIC_MEASURE : TRAFFIC_PHASES;
@@ -330,7 +330,7 @@ static void end_established(struct load_client *client, int32_t code) {
   struct worker *worker = client->worker;
   uint64_t now_ns = clock_now_ns();
   codes_add(&connections_of(client)->connections.dropped, code, 1);
-  if (!worker->ledgers_started) return;
+  if (!worker_in_traffic(worker)) return;
   leave(client, now_ns);
   if (now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) series_count(worker->series, SERIES_DROPPED, now_ns, 1);
 }
@@ -377,15 +377,15 @@ void client_lose(struct load_client *client) {
 
 /* Before the traffic has begun a lost client stays lost: the run is not valid anyway. */
 static bool returns(const struct load_client *client) {
-  const struct worker *worker = client->worker;
-  return worker->plan->workload->storm && worker->ledgers_started;
+  struct worker *worker = client->worker;
+  return worker->plan->workload->storm && worker_in_traffic(worker);
 }
 
 /* What the server ends after it was asked to is the storm, once for each client, and no drop. */
 static bool is_storm(const struct load_client *client) {
-  const struct worker *worker = client->worker;
+  struct worker *worker = client->worker;
   const struct workload *workload = worker->plan->workload;
-  bool awaits = workload->storm_by_server && worker->ledgers_started && client->lost_ns == 0;
+  bool awaits = workload->storm_by_server && worker_in_traffic(worker) && client->lost_ns == 0;
   return awaits && clock_now_ns() >= worker->control->start_ns[TRAFFIC_MEASURE] + workload->storm_at_ns;
 }
 
@@ -496,14 +496,14 @@ static void on_acked(struct client *base, uint32_t token, int32_t code) {
   send_backlog(client); /* whatever it settled: the protocol's window has room again */
 }
 
-static enum traffic_phase phase_now(const struct worker *worker, uint64_t now_ns) {
-  return worker->ledgers_started && now_ns >= worker->control->start_ns[TRAFFIC_MEASURE] ? TRAFFIC_MEASURE
-                                                                                         : TRAFFIC_WARM_UP;
+static enum traffic_phase phase_now(struct worker *worker, uint64_t now_ns) {
+  return worker_in_traffic(worker) && now_ns >= worker->control->start_ns[TRAFFIC_MEASURE] ? TRAFFIC_MEASURE
+                                                                                           : TRAFFIC_WARM_UP;
 }
 
 /* The phase of a payload of ours, or TRAFFIC_PHASES when it belongs to another run or to none of our phases. */
-static enum traffic_phase phase_of(const struct worker *worker, const struct payload *payload) {
-  if (!worker->ledgers_started || payload->run_id != worker->plan->run.settings.run_id ||
+static enum traffic_phase phase_of(struct worker *worker, const struct payload *payload) {
+  if (!worker_in_traffic(worker) || payload->run_id != worker->plan->run.settings.run_id ||
       payload->sender >= worker->plan->topology.senders) {
     return TRAFFIC_PHASES;
   }
@@ -582,7 +582,7 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
 
 /* Operations are counted in the measure phase only, and never after the client was settled. */
 static struct operations *operations_of(const struct load_client *client, uint32_t token) {
-  bool counts = token & 1 && client->base.state == CLIENT_ESTABLISHED && client->worker->ledgers_started;
+  bool counts = token & 1 && client->base.state == CLIENT_ESTABLISHED && worker_in_traffic(client->worker);
   return counts ? &client->worker->area->operations : NULL;
 }
 
@@ -692,7 +692,7 @@ static size_t on_received(struct stream *stream, uint8_t *data, size_t len) {
   struct load_client *client = of_stream(stream);
   size_t used = driver_of(client)->received(&client->base, data, len);
   bound_output(stream);
-  if (client->worker->ledgers_started) {
+  if (worker_in_traffic(client->worker)) {
     tally_of(client, phase_now(client->worker, loop_now_ns(client->worker->loop)))->bytes_received += used;
   }
   return used;
@@ -793,7 +793,7 @@ void client_settle(struct load_client *client, enum cause cause, bool good_bye) 
     return;
   }
   if (client->base.state != CLIENT_ESTABLISHED) return;
-  if (is_sender(client) && client->worker->ledgers_started) {
+  if (is_sender(client) && worker_in_traffic(client->worker)) {
     for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
       client_give_up_backlog(client, (enum traffic_phase)phase, CAUSE_BLOCKED);
     time_out_all(client, cause);

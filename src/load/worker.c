@@ -192,12 +192,20 @@ static void start_traffic(struct worker *worker) {
       ledger_established(worker->plan->shared.ledger[phase], topology_recipient(&worker->plan->topology, client->index),
           worker->control->start_ns[phase]);
   }
-  worker->ledgers_started = true;
+  worker->in_traffic = true;
   worker->unfinished = own_senders(worker);
   if (worker->unfinished == 0) worker->area->done_ns = worker->control->start_ns[TRAFFIC_MEASURE];
   start_pacing(worker, TRAFFIC_WARM_UP);
   worker->hook = (struct pacer_hook){worker->plan->closed ? kick : pace, 0};
   loop_set_pacer(worker->loop, &worker->hook, spin_ns(worker->plan));
+}
+
+bool worker_in_traffic(struct worker *worker) {
+  if (worker->in_traffic) return true;
+  enum stage stage = stage_of(worker);
+  if (stage != STAGE_TRAFFIC && stage != STAGE_CATCH_UP) return false;
+  start_traffic(worker);
+  return true;
 }
 
 static uint64_t cpu_now_ns(void) {
@@ -302,7 +310,7 @@ static void catch_up(struct worker *worker) {
 static void carry_traffic(struct worker *worker) {
   const struct driver_run *driver_run = &worker->plan->run;
   struct window window = {.bytes_sent = driver_run->bytes_sent, .bytes_received = driver_run->bytes_received};
-  start_traffic(worker);
+  if (!worker_in_traffic(worker)) return;
   while (stage_of(worker) == STAGE_TRAFFIC) {
     turn(worker);
     watch_edges(worker, &window);

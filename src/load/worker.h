@@ -21,7 +21,7 @@ struct worker {
   uint32_t in_progress;              /* of them not yet decided */
   uint32_t in_progress_max;
   uint64_t connecting_ns; /* when connecting began */
-  bool ledgers_started;
+  bool in_traffic;
   struct rng rng;
   struct pacer_hook hook;
   struct pacer pacer;
@@ -34,6 +34,10 @@ struct worker {
 static inline struct load_client *worker_client(const struct worker *worker, uint32_t local) {
   return (struct load_client *)(worker->clients + (size_t)local * worker->stride);
 }
+
+/* Whether the traffic has begun. A worker may hear of it from a message of another one before it has looked at the
+ * control block: it starts then. */
+bool worker_in_traffic(struct worker *worker);
 
 /* The whole life of a forked worker; the caller exits afterwards. */
 void worker_main(struct plan *plan, uint32_t number);

@@ -7,6 +7,7 @@
 #include "driver/driver.h"
 #include "net/loop.h"
 #include "net/stream.h"
+#include "net/timer.h"
 #include "wire/payload.h"
 
 #include <signal.h>
@@ -23,6 +24,7 @@
 #define PUBLISH_BYTES 137  /* 'P' token recipient payload */
 #define ACK_BYTES 6        /* 'A' token code */
 #define DELIVERY_BYTES 129 /* 'D' payload; 'E' alone: established */
+#define STALL_BYTES 2      /* 'S' tens of ms for which the client's worker does nothing */
 #define REPLY_BYTES 64     /* of a client to 'Q', as a Pong would be */
 #define TO_GROUP UINT32_MAX
 #define CLIENTS 10
@@ -57,7 +59,11 @@ static struct window *window_of(struct client *client) {
 
 /* The length of the record at data, 0 when it is not whole yet, -1 when it is none. */
 static int record_length(const uint8_t *data, size_t len) {
-  int whole = data[0] == 'E' || data[0] == 'Q' ? 1 : data[0] == 'A' ? ACK_BYTES : data[0] == 'D' ? DELIVERY_BYTES : -1;
+  int whole = data[0] == 'E' || data[0] == 'Q' ? 1
+              : data[0] == 'S'                 ? STALL_BYTES
+              : data[0] == 'A'                 ? ACK_BYTES
+              : data[0] == 'D'                 ? DELIVERY_BYTES
+                                               : -1;
   return whole > 0 && (size_t)whole > len ? 0 : whole;
 }
 
@@ -74,6 +80,7 @@ static size_t received(struct client *client, uint8_t *data, size_t len) {
     uint32_t token = 0;
     if (whole == ACK_BYTES) memcpy(&token, at + 1, sizeof token);
     if (at[0] == 'E') client->hooks->established(client);
+    if (at[0] == 'S') usleep(at[1] * 10000U);
     if (at[0] == 'Q') stream_write(&client->stream, (uint8_t[REPLY_BYTES]){'R'}, REPLY_BYTES);
     if (at[0] == 'A') window_of(client)->is_full = false;
     if (at[0] == 'A') client->hooks->acked(client, token, at[5]);
@@ -142,6 +149,7 @@ struct faults {
   bool refuse_every_return;
   bool keep;            /* what goes to clients who were never in waits for their hello */
   uint32_t forget_from; /* of what was kept for client 9, all from this one on; 0: nothing */
+  bool hold_a_worker;   /* the second one: see hold_back */
   uint32_t hang_up_on;  /* index + 1: is sent what was kept, and then closed */
 };
 
@@ -172,6 +180,8 @@ struct test_server {
   uint32_t measured;
   struct kept kept[KEPT_MAX];
   uint32_t kept_count;
+  struct timer holding;
+  uint32_t holding_step;
 };
 
 static struct test_server *server; /* of the child process */
@@ -278,6 +288,38 @@ static void send_kept(struct peer *peer) {
   }
 }
 
+static void stall(uint32_t client, uint8_t tens_of_ms) {
+  stream_write(&server->client[client]->stream, (uint8_t[STALL_BYTES]){'S', tens_of_ms}, STALL_BYTES);
+}
+
+/* Clients 1 and 3 belong to the second of two workers, the last one to come in, 8, to the first. While the second
+ * worker stalls, something comes for each of the two, so that it will serve both without a look at anything else, and
+ * stalls again at the first of them. Then the run goes on, and what the first worker publishes gathers behind the
+ * other. */
+static void hold_back(struct timer *timer, uint64_t now_ns) {
+  static const uint64_t next_ns[] = {20 * NS_PER_MS, 130 * NS_PER_MS};
+  switch (server->holding_step++) {
+  case 0:
+    stall(1, 5);
+    break;
+  case 1:
+    stall(1, 60);
+    stall(3, 60);
+    break;
+  default:
+    stream_write(&server->client[8]->stream, "E", 1);
+    return;
+  }
+  timer_arm(loop_wheel(server->loop), timer, now_ns + next_ns[server->holding_step - 1]);
+}
+
+static bool holds_back(const struct peer *peer) {
+  if (!server->faults.hold_a_worker || peer->index != 8) return false;
+  server->holding.fire = hold_back;
+  timer_arm(loop_wheel(server->loop), &server->holding, clock_now_ns() + 200 * NS_PER_MS);
+  return true;
+}
+
 static void on_hello(struct peer *peer, const uint8_t *record) {
   memcpy(&peer->index, record + 1, 4);
   if (server->faults.silent) return;
@@ -300,7 +342,7 @@ static void on_hello(struct peer *peer, const uint8_t *record) {
   server->was_in[peer->index] = true;
   peer->is_member = true;
   server->client[peer->index] = peer;
-  stream_write(&peer->stream, "E", 1);
+  if (!holds_back(peer)) stream_write(&peer->stream, "E", 1);
   if (server->faults.deaf_client == peer->index + 1) ask_and_read_no_more(peer);
 }
 

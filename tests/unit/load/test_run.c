@@ -475,6 +475,22 @@ static void test_dead_worker_is_reported(void **state) {
   end(trial);
 }
 
+/* A worker that does not come to look whether the traffic has begun finds messages of it first. */
+static void test_late_worker_invents_no_losses(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.hold_a_worker = true;
+  trial->workload.warmup_ns = 0;
+  trial->workload.duration_ns = 3 * NS_PER_SEC; /* so that nothing falls due after it */
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->publishes.acked, 1500);
+  assert_int_equal(measure->deliveries.observed, 1500);
+  assert_int_equal(trial->report.warmup.deliveries.unexpected, 0);
+  assert_int_equal(measure->deliveries.unexpected, 0);
+  end(trial);
+}
+
 static void test_seconds_add_up(void **state) {
   (void)state;
   struct trial *trial = trial_of(TOPOLOGY_GROUPS);
@@ -936,6 +952,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_interrupted_run_reports),
       cmocka_unit_test(test_given_up_run_ends),
       cmocka_unit_test(test_dead_worker_is_reported),
+      cmocka_unit_test(test_late_worker_invents_no_losses),
       cmocka_unit_test(test_seconds_add_up),
   };
   const struct CMUnitTest returns[] = {
