@@ -27,7 +27,7 @@ void dedup_free(struct dedup *dedup) {
 
 static struct view make_key(uint8_t *out, uint32_t sender, struct view client_uid) {
   memcpy(out, &sender, sizeof sender);
-  memcpy(out + sizeof sender, client_uid.data, client_uid.len);
+  if (client_uid.len) memcpy(out + sizeof sender, client_uid.data, client_uid.len);
   return view_of(out, sizeof sender + client_uid.len);
 }
 
