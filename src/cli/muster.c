@@ -108,6 +108,7 @@ static int command_help(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, which is reported */
+  signal(SIGXFSZ, SIG_IGN); /* so is a limit on file sizes */
   struct err err = {0};
   if (argc < 2) {
     err_set(&err, STATUS_USAGE, "say what to do: `muster run private`, or `muster help`");

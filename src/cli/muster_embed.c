@@ -96,7 +96,8 @@ static void become_child(pid_t parent) {
   sigaction(SIGTERM, &action, NULL);
   struct sigaction drop = {.sa_handler = on_drop};
   sigaction(SIGUSR1, &drop, NULL);
-  signal(SIGINT, SIG_IGN); /* a terminal's Ctrl-C is the parent's to handle */
+  signal(SIGINT, SIG_IGN); /* what a terminal says is the parent's to handle */
+  signal(SIGHUP, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) asked_to_stop = 1;
   raise_descriptors();

@@ -23,11 +23,10 @@
 static volatile int interrupts;
 static pid_t control_pid;
 
-/* The first signal ends the phase, the second everything. Workers inherit this handler but end through the control
- * process. */
+/* The first signal ends the phase, the second everything. A terminal that goes away may say so twice. Workers inherit
+ * this handler but end through the control process. */
 static void on_interrupt(int signal_number) {
-  (void)signal_number;
-  if (getpid() != control_pid) return;
+  if (getpid() != control_pid || (signal_number == SIGHUP && interrupts > 0)) return;
   interrupts = interrupts + 1;
   if (interrupts > 1) _exit(EXIT_INTERRUPTED);
 }
@@ -37,6 +36,9 @@ void session_catch_signals(void) {
   struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  struct sigaction hang_up;
+  bool stays = sigaction(SIGHUP, NULL, &hang_up) == 0 && hang_up.sa_handler == SIG_IGN; /* nohup */
+  if (!stays) sigaction(SIGHUP, &action, NULL);
 }
 
 int session_interrupts(void) {

@@ -412,7 +412,8 @@ static int serve(uint32_t users, int control_fd, int report_fd) {
 }
 
 static void become_child(pid_t parent) {
-  signal(SIGINT, SIG_IGN); /* a terminal's Ctrl-C is the parent's to handle */
+  signal(SIGINT, SIG_IGN); /* what a terminal says is the parent's to handle */
+  signal(SIGHUP, SIG_IGN);
   signal(SIGTERM, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);

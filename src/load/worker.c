@@ -354,6 +354,7 @@ static void tear_down(struct worker *worker) {
 static void become_worker(void) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGINT, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGSEGV, SIG_DFL); /* a worker that crashes dies, whatever its parent does about its own crashes */

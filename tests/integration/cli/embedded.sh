@@ -20,7 +20,8 @@ children() {
   cat /proc/"$1"/task/"$1"/children 2>/dev/null | wc -w
 }
 start() {
-  (cd "$scratch" && exec "$muster" run private --clients 6 --rate 30 --warmup 0s --duration 60s --quiet "$@") \
+  (cd "$scratch" && exec env --default-signal=HUP "$muster" run private --clients 6 --rate 30 --warmup 0s \
+    --duration 60s --quiet "$@") \
     >"$scratch/out" 2>"$scratch/err" </dev/null &
   pid=$!
   for _ in $(seq 200); do
@@ -51,6 +52,15 @@ says 'interrupted'
 says '^verdict +invalid'
 left_behind 'an interrupted run'
 
+# A terminal that goes away tells the whole group of processes, and may do so twice.
+start
+kill -HUP "$pid" $(cat "/proc/$pid/task/$pid/children")
+kill -HUP "$pid" 2>/dev/null
+stopped
+[ "$code" -eq 3 ] || fail "hung up: exit code $code: $(cat "$scratch/err")"
+says 'interrupted'
+left_behind 'a run whose terminal went away'
+
 start
 kill -INT "$pid"
 kill -INT "$pid"
@@ -62,6 +72,15 @@ case $code in
   *) fail "interrupted twice: exit code $code: $(cat "$scratch/err")" ;;
 esac
 eventually_clean 'a run that was interrupted twice'
+
+# A limit on file sizes is a failed write of the server, which says so.
+code=0
+(ulimit -f 100 && cd "$scratch" && exec timeout --kill-after=5 60 "$muster" run private --clients 6 --rate 400 \
+  --warmup 0s --duration 3s --quiet) >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+cases=$((cases + 1))
+[ "$code" -eq 3 ] || fail "a limit on file sizes: exit code $code: $(cat "$scratch/err")"
+grep -q 'embedded musterd.*cannot' "$scratch/err" || fail "a limit on file sizes says: $(cat "$scratch/err")"
+left_behind 'a run whose server could not write'
 
 start --duration 5s
 server=$(cut -d' ' -f1 "/proc/$pid/task/$pid/children")

@@ -40,7 +40,7 @@ check_file_limit() {
 started() {
   rm -f "$scratch/ready" # else the line of the server before might be read
   # shellcheck disable=SC2086
-  "$musterd" $free_ports --data "$scratch/data" "$@" >"$scratch/ready" 2>"$scratch/err" </dev/null &
+  env --default-signal=HUP "$musterd" $free_ports --data "$scratch/data" "$@" >"$scratch/ready" 2>"$scratch/err" </dev/null &
   server=$!
   for _ in $(seq 100); do
     [ -s "$scratch/ready" ] && break
@@ -99,6 +99,8 @@ ended TERM
 started --ack received
 echo "$ready" | grep -qE "$line received\$" || fail "ready line: $ready"
 ended INT
+started
+ended HUP
 
 if command -v openssl >/dev/null && command -v curl >/dev/null; then
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
