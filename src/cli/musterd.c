@@ -101,7 +101,13 @@ static bool take_ricochet(struct options *options, const char *text) {
   if (text[0] && strspn(text, "0123456789") == strlen(text)) {
     if (!read_port("ricochet", text, &port)) return false;
   } else if (text[0]) {
-    if (url_parse(text, &url, NULL) != STATUS_OK || url.scheme[0] || url.path[0]) {
+    /* No URL has port 0, which here takes a free one. */
+    const char *colon = strrchr(text, ':');
+    bool is_free = colon && strcmp(colon, ":0") == 0;
+    char address[sizeof options->ricochet_host];
+    snprintf(address, sizeof address, "%.*s", (int)(is_free ? (size_t)(colon - text) : strlen(text)), text);
+    if (is_free) port = 0;
+    if (url_parse(address, &url, NULL) != STATUS_OK || url.scheme[0] || url.path[0]) {
       fprintf(stderr, "musterd: --ricochet: \"%.100s\" is neither a port nor HOST:PORT\n", text);
       return false;
     }

@@ -99,7 +99,8 @@ ended TERM
 started --ack received
 echo "$ready" | grep -qE "$line received\$" || fail "ready line: $ready"
 ended INT
-started
+started --ricochet=127.0.0.1:0
+echo "$ready" | grep -qE ' ricochet /ip4/127\.0\.0\.1/udp/[1-9]' || fail "a free port of Ricochet: $ready"
 ended HUP
 
 if command -v openssl >/dev/null && command -v curl >/dev/null; then
