@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct rest {
   struct rest_config config;
@@ -149,6 +150,32 @@ static void decide(
   }
 }
 
+/* Two lengths, a length beside a coding, another coding than chunked, a blank behind a name: a proxy in front may see
+ * another end of the body than libmicrohttpd does, and what stands behind it as somebody's next request. */
+struct framing {
+  unsigned lengths, codings;
+  bool is_odd;
+};
+
+static enum MHD_Result note_framing(void *context, enum MHD_ValueKind kind, const char *name, const char *value) {
+  (void)kind;
+  struct framing *framing = context;
+  bool is_length = strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+  bool is_coding = strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+  framing->lengths += is_length;
+  framing->codings += is_coding;
+  bool is_odd = strpbrk(name, " \t") || (is_coding && (!value || strcasecmp(value, "chunked") != 0)) ||
+                (is_length && (!value || value[strspn(value, "0123456789")]));
+  framing->is_odd = framing->is_odd || is_odd;
+  return MHD_YES;
+}
+
+static bool is_ambiguous(struct MHD_Connection *connection) {
+  struct framing framing = {0};
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, note_framing, &framing);
+  return framing.is_odd || framing.lengths + framing.codings > 1;
+}
+
 static enum MHD_Result accessed(void *context, struct MHD_Connection *connection, const char *path, const char *method,
     const char *version, const char *data, size_t *data_len, void **state) {
   (void)version;
@@ -156,6 +183,8 @@ static enum MHD_Result accessed(void *context, struct MHD_Connection *connection
   struct rest_request request = {.method = method, .path = path, .connection = connection};
   struct exchange *exchange = *state;
   if (!exchange) {
+    /* Answered before the body, the connection ends with it. */
+    if (is_ambiguous(connection)) return reply(rest, connection, &(struct rest_answer){.code = JUGGLE_API_BAD_BODY});
     *state = begin(rest, &request);
     return *state ? MHD_YES : MHD_NO;
   }

@@ -428,10 +428,32 @@ static void health_tells_of_a_failed_store(void **state) {
   assert_healthy(server.config.ws_port, 503);
 }
 
+/* What a proxy in front may cut elsewhere: refused, and the rest of the connection is no request. */
+static void requests_without_a_clear_end_are_refused(void **state) {
+  (void)state;
+  static const char *const fields[] = {"Content-Length: 2\r\nContent-Length: 30",
+      "Content-Length: 2\r\nContent-Length: 2", "Content-Length: 2\r\nTransfer-Encoding: chunked",
+      "Transfer-Encoding: chunked\r\nContent-Length: 2", "Transfer-Encoding: gzip, chunked",
+      "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding : chunked\r\nContent-Length: 2"};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    char request[512];
+    int fd = test_connect(server.config.api_port);
+    int len = snprintf(request, sizeof request,
+        "POST / HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n{}GET /health HTTP/1.1\r\nHost: h\r\n\r\n", fields[i]);
+    test_send(fd, request, (size_t)len);
+    char *text = test_read_all(fd);
+    assert_ptr_equal(strstr(text, "HTTP/1.1 400"), text);
+    assert_null(strstr(text + 1, "HTTP/1.1"));
+    free(text);
+    close(fd);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(headers_are_checked_in_order, start, stop),
       cmocka_unit_test_setup_teardown(bodies_are_checked, start, stop),
+      cmocka_unit_test_setup_teardown(requests_without_a_clear_end_are_refused, start, stop),
       cmocka_unit_test_setup_teardown(bodies_with_too_many_values_are_refused, start, stop),
       cmocka_unit_test_setup_teardown(root_needs_no_signature, start, stop),
       cmocka_unit_test_setup_teardown(users_are_kept, start, stop),
