@@ -52,6 +52,7 @@ struct run {
   struct process *process;
   bool *died;
   struct pollfd *poll;
+  struct loop_look *look; /* at each worker, for the display */
   struct observer *observer;
   bool stormed;
   bool broken; /* a worker died: the run ends early */
@@ -77,7 +78,7 @@ static uint64_t peek_codes(const struct codes *codes) {
   return sum;
 }
 
-static void fill_counts(const struct run *run, struct run_progress *progress) {
+static void fill_counts(struct run *run, struct run_progress *progress) {
   int phase = run->phase >= RUN_MEASURE ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP;
   for (uint32_t w = 0; run->plan.shared.memory && w < run->plan.workers; w++) {
     const struct worker_area *area = &run->plan.shared.area[w];
@@ -92,8 +93,7 @@ static void fill_counts(const struct run *run, struct run_progress *progress) {
     progress->attempted += peek(&tally->publishes.attempted);
     progress->acked += peek(&tally->publishes.acked);
     progress->delivered += peek(&area->delivered[phase]);
-    uint64_t busy = peek(&area->live.busy_ns), all = busy + peek(&area->live.waited_ns);
-    double share = all > 0 ? (double)busy / (double)all : 0;
+    double share = loop_busy_share(&run->look[w], peek(&area->live.busy_ns), peek(&area->live.waited_ns));
     if (share > progress->worst_busy_share) progress->worst_busy_share = share;
   }
 }
@@ -775,7 +775,8 @@ static enum status allocate(struct run *run, struct err *err) {
   run->process = calloc(workers, sizeof(*run->process));
   run->died = calloc(workers, sizeof(*run->died));
   run->poll = calloc(workers + 1, sizeof(*run->poll)); /* the watched descriptor's too */
-  if (report->second && run->process && run->died && run->poll) return STATUS_OK;
+  run->look = calloc(workers, sizeof(*run->look));
+  if (report->second && run->process && run->died && run->poll && run->look) return STATUS_OK;
   return err_set(err, STATUS_MEMORY, "out of memory for the run");
 }
 
@@ -915,6 +916,7 @@ enum status run_execute(const struct run_options *options, struct report *report
   status = execute(run, err);
   free(run->process);
   free(run->died);
+  free(run->look);
   free(run->poll);
   free(run);
   if (status != STATUS_OK) report_free(report);

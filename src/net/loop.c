@@ -332,3 +332,12 @@ void loop_stats(const struct loop *loop, struct loop_stats *out) {
 void loop_stats_reset(struct loop *loop) {
   loop->stats = (struct loop_stats){0};
 }
+
+double loop_busy_share(struct loop_look *look, uint64_t busy_ns, uint64_t waited_ns) {
+  bool reset = busy_ns < look->busy_ns || waited_ns < look->waited_ns;
+  uint64_t busy = reset ? busy_ns : busy_ns - look->busy_ns, waited = reset ? waited_ns : waited_ns - look->waited_ns;
+  look->busy_ns = busy_ns;
+  look->waited_ns = waited_ns;
+  if (busy + waited > 0) look->busy_share = (double)busy / (double)(busy + waited);
+  return look->busy_share;
+}

@@ -71,4 +71,12 @@ struct loop_stats {
 void loop_stats(const struct loop *loop, struct loop_stats *out);
 void loop_stats_reset(struct loop *loop);
 
+/* What somebody who looks at a loop's times now and then saw last. */
+struct loop_look {
+  uint64_t busy_ns, waited_ns;
+  double busy_share;
+};
+/* The busy share of the time since the last look, or since a reset after it; the last one when no time went by. */
+double loop_busy_share(struct loop_look *look, uint64_t busy_ns, uint64_t waited_ns);
+
 #endif

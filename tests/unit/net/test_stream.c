@@ -868,6 +868,15 @@ static int remove_certificate(void **state) {
   return rmdir(directory);
 }
 
+static void test_busy_share_is_of_the_time_since_the_last_look(void **state) {
+  (void)state;
+  struct loop_look look = {0};
+  assert_true(loop_busy_share(&look, 10, 90) == 0.1);
+  assert_true(loop_busy_share(&look, 110, 90) == 1);
+  assert_true(loop_busy_share(&look, 110, 90) == 1);  /* no time went by */
+  assert_true(loop_busy_share(&look, 5, 15) == 0.25); /* after a reset */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_echo_plain),
@@ -895,6 +904,7 @@ int main(void) {
       cmocka_unit_test(test_pacer_runs_and_readiness_is_served),
       cmocka_unit_test(test_defer),
       cmocka_unit_test(test_hooks_run_before_the_flush),
+      cmocka_unit_test(test_busy_share_is_of_the_time_since_the_last_look),
   };
   return cmocka_run_group_tests(tests, make_certificate, remove_certificate);
 }
