@@ -10,12 +10,14 @@
  * A queue is a stream with one consumer group, both made by prepare. Senders add entries, and the entry's id is the
  * ACK. A consumer always has one read outstanding, which waits in the server; what it brings is delivered, acknowledged
  * and the next read sent along. Since the read holds back all other commands of its connection, its own end after
- * block_ms is the sign of life. */
+ * block_ms is the sign of life. With claim_ms a consumer also looks, between two reads, for entries that others have
+ * read so long ago and not acknowledged (XAUTOCLAIM), from one end of those to the other. */
 #include "driver/dialogue.h"
 #include "driver/fail.h"
 #include "driver/name.h"
 #include "driver/plans.h"
 #include "driver/query.h"
+#include "driver/redelivered.h"
 #include "driver/target.h"
 #include "driver/tokens.h"
 
@@ -42,14 +44,19 @@
 #define TOKEN_LOGIN UINT32_MAX
 #define TOKEN_KEEP_ALIVE (UINT32_MAX - 1)
 #define TOKEN_READ (UINT32_MAX - 2)
-#define TOKEN_DONE (UINT32_MAX - 3) /* XACK; all publishes have less */
+#define TOKEN_CLAIM (UINT32_MAX - 3)
+#define TOKEN_DONE (UINT32_MAX - 4) /* XACK; all publishes have less */
+#define CLAIM_MAX_MS 3600000
+#define FROM_THE_START "0-0"
 
 enum step { STEP_LOGIN, STEP_SUBSCRIBE, STEP_READY };
 enum { COUNTED_RECEIVERS };
+enum { COUNTED_REDELIVERED }; /* of streams */
 
 struct redis_client {
   struct tokens replies; /* what each reply to come answers */
   uint32_t unconfirmed;  /* subscriptions */
+  uint64_t claim_ns;     /* when it looks for abandoned entries next */
   uint8_t step;          /* enum step */
   uint8_t unanswered;    /* keep-alives */
 };
@@ -67,6 +74,8 @@ struct redis_plan {
   uint32_t streams_made;
   uint32_t max_len; /* about how many entries a stream keeps; 0: all */
   uint32_t entries, block_ms;
+  uint32_t claim_ms; /* after which an entry without an ACK is another's; 0: never */
+  char delivery[128];
 };
 
 static bool has_streams(const struct driver_run *run) {
@@ -125,9 +134,10 @@ static struct view channel_of(const struct client *client, uint32_t i, char out[
 
 /* --- set-up --- */
 
-enum { SETTING_RESP, SETTING_MAX_LEN, SETTINGS };
+enum { SETTING_RESP, SETTING_MAX_LEN, SETTING_CLAIM, SETTINGS };
 
-static void describe(struct driver_run *run, const struct redis_plan *plan) {
+static void describe(struct driver_run *run, struct redis_plan *plan) {
+  static const char *const counters[] = {"redelivered", NULL};
   if (!has_streams(run)) {
     run->title = plan->resp2 ? "Redis publish/subscribe (RESP2)" : "Redis publish/subscribe (RESP3)";
     return;
@@ -137,24 +147,36 @@ static void describe(struct driver_run *run, const struct redis_plan *plan) {
   run->delivery =
       "consumer group of a stream: to one consumer, XACK behind it; what a lost one had taken stays its own";
   run->counters = NULL;
+  if (plan->claim_ms == 0) return;
+  snprintf(plan->delivery, sizeof plan->delivery,
+      "consumer group of a stream: at least once, XACK behind it; claimed by another after %" PRIu32 " ms without one",
+      plan->claim_ms);
+  run->delivery = plan->delivery;
+  run->counters = counters;
 }
 
-static enum status read_max_len(
-    const struct driver_run *run, struct redis_plan *plan, const char *text, struct err *err) {
-  if (!query_number(text, UINT32_MAX, &plan->max_len)) {
-    return err_set(err, STATUS_USAGE, "--target: maxlen=%.20s: give a number of entries from 1 on", text);
+static enum status read_stream_settings(const struct driver_run *run, const unsigned chosen[SETTINGS],
+    char texts[SETTINGS][QUERY_TEXT_MAX], struct err *err) {
+  struct redis_plan *plan = run->population;
+  const char *max_len = texts[SETTING_MAX_LEN], *claim = texts[SETTING_CLAIM];
+  if (chosen[SETTING_MAX_LEN] && !query_number(max_len, UINT32_MAX, &plan->max_len)) {
+    return err_set(err, STATUS_USAGE, "--target: maxlen=%.20s: give a number of entries from 1 on", max_len);
   }
-  if (has_streams(run)) return STATUS_OK;
-  return err_set(err, STATUS_USAGE, "--target: maxlen= bounds streams, which only queue runs have");
+  if (chosen[SETTING_CLAIM] && !query_number(claim, CLAIM_MAX_MS, &plan->claim_ms)) {
+    return err_set(err, STATUS_USAGE, "--target: claim_ms=%.20s: give milliseconds from 1 to 3600000", claim);
+  }
+  bool asked = chosen[SETTING_MAX_LEN] || chosen[SETTING_CLAIM];
+  if (!asked || has_streams(run)) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "--target: maxlen= and claim_ms= are about streams, which only queue runs have");
 }
 
-static const struct query_choice choices[] = {{"resp", "3|2"}, {"maxlen", NULL}, {NULL, NULL}};
+static const struct query_choice choices[] = {{"resp", "3|2"}, {"maxlen", NULL}, {"claim_ms", NULL}, {NULL, NULL}};
 
 static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
-  char texts[SETTINGS][QUERY_TEXT_MAX] = {[SETTING_MAX_LEN] = "none"};
+  char texts[SETTINGS][QUERY_TEXT_MAX] = {[SETTING_MAX_LEN] = "none", [SETTING_CLAIM] = "none"};
   unsigned chosen[SETTINGS] = {0};
   if (query_read(&settings->url, choices, chosen, texts, NULL) != STATUS_OK) return;
-  query_tell(choices, chosen, texts, SETTINGS - (settings->queues == 0), &out->target);
+  query_tell(choices, chosen, texts, settings->queues == 0 ? SETTING_MAX_LEN : SETTINGS, &out->target);
   out->key = out->target;
 }
 
@@ -162,7 +184,7 @@ static enum status read_settings(struct driver_run *run, struct redis_plan *plan
   char texts[SETTINGS][QUERY_TEXT_MAX];
   unsigned chosen[SETTINGS] = {0};
   enum status status = query_read(&run->settings.url, choices, chosen, texts, err);
-  if (status == STATUS_OK && chosen[SETTING_MAX_LEN]) status = read_max_len(run, plan, texts[SETTING_MAX_LEN], err);
+  if (status == STATUS_OK) status = read_stream_settings(run, chosen, texts, err);
   if (status != STATUS_OK) return status;
   plan->resp2 = chosen[SETTING_RESP];
   describe(run, plan);
@@ -197,10 +219,16 @@ static enum status write_login(const struct driver_settings *settings, struct re
   return STATUS_OK;
 }
 
+/* An abandoned entry is another's within one and a half of claim_ms. */
+static uint64_t claim_every_ns(const struct redis_plan *plan) {
+  return plan->claim_ms * NS_PER_MS / 2;
+}
+
 /* A read that waits must come back often enough to count as the sign of life; its answer is held as a whole. */
 static void plan_reads(const struct driver_run *run, struct redis_plan *plan) {
   uint64_t block_ns = driver_tick_ns(run) / 2, payload_bytes = run->settings.payload_bytes;
   if (block_ns > BLOCK_MAX_NS) block_ns = BLOCK_MAX_NS;
+  if (plan->claim_ms > 0 && block_ns > claim_every_ns(plan)) block_ns = claim_every_ns(plan);
   plan->block_ms = block_ns > NS_PER_MS ? (uint32_t)(block_ns / NS_PER_MS) : 1;
   plan->entries = ENTRIES_MAX;
   if (payload_bytes * ENTRIES_MAX > ENTRIES_BYTES) plan->entries = (uint32_t)(ENTRIES_BYTES / payload_bytes);
@@ -221,8 +249,8 @@ enum status redis_make_plan(struct driver_run *run, struct err *err) {
   run->population = plan;
   snprintf(plan->prefix, sizeof plan->prefix, "muster.%016" PRIx64, settings->run_id);
   plan->bulk_max = bulk_max > INT32_MAX ? INT32_MAX : (uint32_t)bulk_max;
-  plan_reads(run, plan);
   enum status status = read_settings(run, plan, err);
+  plan_reads(run, plan);
   if (status == STATUS_OK) status = target_open(run, strcmp(settings->url.scheme, "rediss") == 0, err);
   if (status == STATUS_OK) status = write_login(settings, plan, err);
   return status;
@@ -391,7 +419,17 @@ static uint8_t *write_read(struct client *client, struct view stream, uint8_t *o
   return resp_write_bulk(at, view_str(">"));
 }
 
-#define READ_MAX (12 * RESP_HEAD_MAX + CHANNEL_MAX + 128)
+/* cursor: behind the last entry that was looked at. */
+static uint8_t *write_claim(struct client *client, struct view stream, struct view cursor, uint8_t *out) {
+  const struct redis_plan *plan = plan_of(client);
+  uint8_t *at = resp_write_bulk(resp_write_array(out, 8), view_str("XAUTOCLAIM"));
+  at = resp_write_bulk(resp_write_bulk(at, stream), view_str(GROUP));
+  at = write_number(write_number(at, client->index), plan->claim_ms);
+  at = resp_write_bulk(resp_write_bulk(at, cursor), view_str("COUNT"));
+  return write_number(at, plan->entries);
+}
+
+#define READ_MAX (12 * RESP_HEAD_MAX + CHANNEL_MAX + 128) /* or a claim */
 
 static struct view stream_of(const struct client *client, char out[CHANNEL_MAX]) {
   uint32_t queue = 0;
@@ -399,11 +437,30 @@ static struct view stream_of(const struct client *client, char out[CHANNEL_MAX])
   return channel(plan_of(client), ".queue.", queue, out);
 }
 
-static bool read_next(struct client *client) {
+static bool claim_is_due(struct client *client) {
+  const struct redis_plan *plan = plan_of(client);
+  struct redis_client *state = state_of(client);
+  if (plan->claim_ms == 0 || state->step != STEP_READY) return false;
+  uint64_t now_ns = clock_now_ns();
+  if (now_ns < state->claim_ns) return false;
+  state->claim_ns = now_ns + claim_every_ns(plan);
+  return true;
+}
+
+/* What a consumer asks next: more of the entries that it claims (cursor not empty), those that are abandoned, or new
+ * ones. out NULL when memory is out. */
+static uint8_t *write_next(struct client *client, struct view stream, struct view cursor, uint8_t *out) {
+  if (cursor.len == 0 && claim_is_due(client)) cursor = view_str(FROM_THE_START);
+  bool claims = cursor.len > 0;
+  if (!tokens_push(&state_of(client)->replies, claims ? TOKEN_CLAIM : TOKEN_READ)) return NULL;
+  return claims ? write_claim(client, stream, cursor, out) : write_read(client, stream, out);
+}
+
+static bool ask_next(struct client *client, struct view cursor) {
   char name[CHANNEL_MAX];
   uint8_t *out = stream_reserve(&client->stream, READ_MAX);
-  if (!out || !tokens_push(&state_of(client)->replies, TOKEN_READ)) return false;
-  return commit(client, out, write_read(client, stream_of(client, name), out));
+  uint8_t *end = out ? write_next(client, stream_of(client, name), cursor, out) : NULL;
+  return end && commit(client, out, end);
 }
 
 static bool establish(struct client *client) {
@@ -416,7 +473,7 @@ static bool start_subscriptions(struct client *client) {
   uint32_t count = channels_of(client), queue;
   if (driver_queue_of(&client->run->settings, client->index, &queue)) {
     state_of(client)->step = STEP_SUBSCRIBE;
-    return read_next(client) || fail(client, CAUSE_RESET);
+    return ask_next(client, (struct view){0}) || fail(client, CAUSE_RESET);
   }
   if (count == 0) return establish(client);
   state_of(client)->step = STEP_SUBSCRIBE;
@@ -523,34 +580,51 @@ static bool entries_next(struct entries *entries, struct view *id, struct view *
   return true;
 }
 
-/* XACK for all of them, and the next read. */
-static bool acknowledge(struct client *client, struct entries entries) {
-  struct redis_client *state = state_of(client);
+/* XACK for all of them, and what comes next. */
+static bool acknowledge(struct client *client, struct entries entries, struct view cursor) {
   uint32_t count = (uint32_t)entries.left;
   char name[CHANNEL_MAX];
   struct view stream = stream_of(client, name), id, content;
   uint8_t *out = stream_reserve(&client->stream, READ_MAX * 2 + count * resp_bulk_size(ENTRY_ID_MAX));
-  if (!out || !tokens_push(&state->replies, TOKEN_DONE) || !tokens_push(&state->replies, TOKEN_READ)) return false;
+  if (!out || !tokens_push(&state_of(client)->replies, TOKEN_DONE)) return false;
   uint8_t *at = resp_write_bulk(resp_write_array(out, 3 + count), view_str("XACK"));
   at = resp_write_bulk(resp_write_bulk(at, stream), view_str(GROUP));
   while (entries.left > 0 && entries_next(&entries, &id, &content))
     at = resp_write_bulk(at, id);
-  return commit(client, out, write_read(client, stream, at));
+  uint8_t *end = write_next(client, stream, cursor, at);
+  return end && commit(client, out, end);
 }
 
-/* Nothing came, or entries: they are delivered, then acknowledged. */
-static bool on_read(struct client *client, const struct resp_value *reply, struct view rest) {
-  struct entries entries = {0}, first;
+/* The entries are delivered, then acknowledged; cursor: where to go on with a claim, or empty. */
+static bool take_entries(struct client *client, struct entries entries, bool claimed, struct view cursor) {
+  struct entries first = entries;
   struct view id, content;
-  if (reply->type != RESP_NULL && !entries_begin(reply, rest, &entries)) return fail(client, CAUSE_PROTOCOL);
-  first = entries;
-  if (state_of(client)->step == STEP_SUBSCRIBE) establish(client);
   while (entries.left > 0) {
     if (!entries_next(&entries, &id, &content)) return fail(client, CAUSE_PROTOCOL);
+    if (claimed) count_redelivered(client, content, COUNTED_REDELIVERED);
     client->hooks->delivered(client, content, false);
   }
-  bool written = first.left > 0 ? acknowledge(client, first) : read_next(client);
+  bool written = first.left > 0 ? acknowledge(client, first, cursor) : ask_next(client, cursor);
   return written || fail(client, CAUSE_RESET);
+}
+
+/* Nothing came, or entries. */
+static bool on_read(struct client *client, const struct resp_value *reply, struct view rest) {
+  struct entries entries = {0};
+  if (reply->type != RESP_NULL && !entries_begin(reply, rest, &entries)) return fail(client, CAUSE_PROTOCOL);
+  if (state_of(client)->step == STEP_SUBSCRIBE) establish(client);
+  return take_entries(client, entries, false, (struct view){0});
+}
+
+/* [cursor, [entry ...]] and, from version 7 on, the ids of entries that are gone. */
+static bool on_claimed(struct client *client, const struct resp_value *reply, struct view rest) {
+  struct resp_value cursor, part;
+  bool good = reply->type == RESP_ARRAY && reply->number >= 2 && resp_next(&rest, &cursor) &&
+              cursor.type == RESP_STRING && cursor.text.len <= ENTRY_ID_MAX && resp_next(&rest, &part) &&
+              part.type == RESP_ARRAY && part.number <= ENTRIES_MAX;
+  if (!good) return fail(client, CAUSE_PROTOCOL);
+  if (view_is(cursor.text, FROM_THE_START)) cursor.text = (struct view){0};
+  return take_entries(client, (struct entries){rest, part.number}, true, cursor.text);
 }
 
 static bool on_reply(struct client *client, const struct resp_value *reply, struct view rest) {
@@ -564,14 +638,15 @@ static bool on_reply(struct client *client, const struct resp_value *reply, stru
   if (reply->type == RESP_ERROR) return fail(client, (int32_t)resp_error_of(reply->text));
   if (token == TOKEN_LOGIN) return start_subscriptions(client);
   state->unanswered = 0;
+  if (token == TOKEN_CLAIM) return on_claimed(client, reply, rest);
   return token != TOKEN_READ || on_read(client, reply, rest);
 }
 
-/* In RESP2 what is pushed, and the answer to a subscriber's PING, are arrays like others. */
+/* In RESP2 what is pushed to a subscriber, and the answer to its PING, are arrays like others. */
 static bool is_pushed(const struct client *client, const struct resp_value *value, struct view rest) {
   struct resp_value kind;
   if (value->type == RESP_PUSH) return true;
-  if (!plan_of(client)->resp2 || value->type != RESP_ARRAY) return false;
+  if (!plan_of(client)->resp2 || has_streams(client->run) || value->type != RESP_ARRAY) return false;
   return resp_next(&rest, &kind) && kind.type == RESP_STRING && !view_is(kind.text, "pong");
 }
 

@@ -125,7 +125,7 @@ static const struct variant variants[] = {
     {"stomp://127.0.0.1:61613", &driver_stomp, stomp_make_plan, false, false},
     {"stomp://127.0.0.1:61613/?receipts=off", &driver_stomp, stomp_make_plan, false, false},
     {"nats://127.0.0.1:4222/?ack=flush", &driver_nats, nats_make_plan, true, true},
-    {"redis://127.0.0.1:6379/?maxlen=9", &driver_redis, redis_make_plan, true, true},
+    {"redis://127.0.0.1:6379/?maxlen=9&claim_ms=1", &driver_redis, redis_make_plan, true, true},
     {"redis://127.0.0.1:6379/?resp=2", &driver_redis, redis_make_plan, true, true},
     {"stomp://127.0.0.1:61613", &driver_stomp, stomp_make_plan, true, true},
     {"nats://127.0.0.1:4222/?ack=jetstream", &driver_nats, nats_make_plan, true, true},

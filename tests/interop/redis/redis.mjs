@@ -55,6 +55,17 @@ for (const settings of ["", "resp=2&maxlen=1000"]) {
 }
 // What a consumer had read and not acknowledged stays its own; it had it, so nothing is lost or comes twice.
 const { lost } = await checkLostConsumer(program, server.plain, (port) => at("", port), reads, { redelivers: false });
+// With claim_ms the others take over what it had: all of it comes, and what it had got comes twice.
+for (const settings of ["claim_ms=1000", "resp=2&claim_ms=1000"]) {
+  const claimed = await checkLostConsumer(program, server.plain, (port) => at(settings, port), reads, {
+    redelivers: true,
+    duration: "3s",
+  });
+  assert.ok(claimed.redelivered >= claimed.duplicate, "what was claimed is counted");
+  console.log(`ok - ${settings}: ${claimed.redelivered} entries are claimed from a consumer that is gone`);
+}
+const needless = ["--clients", "4", ...at("claim_ms=5"), ...SHORT];
+assert.equal((await drive(program, "private", needless)).code, 2, "nobody claims messages of channels");
 const keys = spawnSync("redis-cli", ["-p", server.plain, "keys", "*"], { encoding: "utf8" });
 if (keys.status === 0) assert.equal(keys.stdout.trim(), "", "the streams of the runs are taken away again");
 console.log(`ok - streams; of a consumer that is cut off ${lost} messages are lost`);

@@ -64,6 +64,49 @@ static void test_entries_are_delivered_and_acknowledged(void **state) {
   rig_stop(r);
 }
 
+#define CLAIM(cursor, len)                                                                                             \
+  "*8\r\n$10\r\nXAUTOCLAIM\r\n" KEY "$9\r\nconsumers\r\n$1\r\n7\r\n$7\r\n3600000\r\n$" len "\r\n" cursor               \
+  "\r\n$5\r\nCOUNT\r\n$3\r\n100\r\n"
+
+/* It looks for what others have abandoned, from one end to the other, and then reads on. */
+static void test_abandoned_entries_are_claimed(void **state) {
+  (void)state;
+  struct rig *r = rig_start(&driver_redis, redis_make_plan, "redis://127.0.0.1/?claim_ms=3600000", &consumer);
+  assert_non_null(strstr(r->run.delivery, "claimed by another after 3600000 ms"));
+  assert_string_equal(r->run.counters[0], "redelivered");
+  rig_takes(r, TEXT(HELLO));
+  rig_write(r, TEXT(WELCOME));
+  rig_takes(r, TEXT(FIRST_READ));
+  rig_write(r, TEXT("_\r\n"));
+  rig_takes(r, TEXT(CLAIM("0-0", "3")));
+  char reply[1024];
+  size_t len = (size_t)sprintf(reply, "*3\r\n$3\r\n5-1\r\n*1\r\n");
+  len += write_entry(reply + len, "4-0", 5);
+  len += (size_t)sprintf(reply + len, "*0\r\n");
+  rig_write(r, reply, len);
+  assert_int_equal(r->delivered, 1);
+  assert_int_equal(r->run.counted[0], 1);
+  rig_takes(r, TEXT("*4\r\n$4\r\nXACK\r\n" KEY "$9\r\nconsumers\r\n$3\r\n4-0\r\n" CLAIM("5-1", "3")));
+  rig_write(r, TEXT(":1\r\n*3\r\n$3\r\n0-0\r\n*0\r\n*0\r\n"));
+  rig_takes(r, TEXT(READ));
+  rig_write(r, TEXT("*1\r\n*0\r\n"));
+  assert_int_equal(r->failed_code, CAUSE_PROTOCOL);
+  rig_stop(r);
+}
+
+static void test_claims_that_are_none(void **state) {
+  (void)state;
+  struct rig *r = rig_start(&driver_redis, redis_make_plan, "redis://127.0.0.1/?claim_ms=3600000", &consumer);
+  rig_takes(r, TEXT(HELLO));
+  rig_write(r, TEXT(WELCOME));
+  rig_takes(r, TEXT(FIRST_READ));
+  rig_write(r, TEXT("_\r\n"));
+  rig_takes(r, TEXT(CLAIM("0-0", "3")));
+  rig_write(r, TEXT("*2\r\n:5\r\n*0\r\n"));
+  assert_int_equal(r->failed_code, CAUSE_PROTOCOL);
+  rig_stop(r);
+}
+
 /* Its read is the sign of life: no PING, which the server would not answer before. */
 static void test_keep_alive_of_a_consumer(void **state) {
   (void)state;
@@ -153,6 +196,8 @@ static void test_settings(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_entries_are_delivered_and_acknowledged),
+      cmocka_unit_test(test_abandoned_entries_are_claimed),
+      cmocka_unit_test(test_claims_that_are_none),
       cmocka_unit_test(test_keep_alive_of_a_consumer),
       cmocka_unit_test(test_answers_that_are_no_entries),
       cmocka_unit_test(test_senders),
