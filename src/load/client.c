@@ -528,7 +528,6 @@ static void count_first(
     return;
   }
   if (was_missed(client, payload)) return;
-  if (now_ns >= worker->control->end_ns[phase]) tally_of(client, phase)->deliveries.late++;
   if (phase != TRAFFIC_MEASURE) return;
   record(client, CLOCK_DELIVERY, payload->scheduled_ns, now_ns);
   record(client, CLOCK_DELIVERY_SERVICE, payload->written_ns, now_ns);
@@ -561,7 +560,14 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
     return;
   }
   struct tally *tally = tally_of(client, phase);
-  switch (ledger_delivered(ledger_of(client, phase), recipient_of(client), payload.sender, payload.sequence, now_ns)) {
+  const struct arrival arrival = {
+      .recipient = recipient_of(client),
+      .sender = payload.sender,
+      .sequence = payload.sequence,
+      .now_ns = now_ns,
+      .late = !catch_up_of(client) && now_ns >= worker->control->end_ns[phase],
+  };
+  switch (ledger_delivered(ledger_of(client, phase), &arrival)) {
   case DELIVERY_REORDERED:
     tally->deliveries.reordered++;
     count_first(client, phase, &payload, now_ns);

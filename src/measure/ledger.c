@@ -34,7 +34,8 @@ struct ledger {
   struct slot *slots;
   struct span *spans; /* NULL without fan-out */
   _Atomic uint64_t *rows;
-  uint32_t *highest; /* 1 + the highest round seen on a stream */
+  _Atomic uint64_t *late; /* rows of the same form, of what came late */
+  uint32_t *highest;      /* 1 + the highest round seen on a stream */
   struct hearing *hearings;
   struct hearing *pool; /* as many as recipients */
   _Atomic uint64_t t0_ns;
@@ -46,7 +47,7 @@ struct ledger {
 };
 
 struct layout {
-  size_t spans, slots, rows, highest, hearings, pool, total;
+  size_t spans, slots, rows, late, highest, hearings, pool, total;
   uint64_t row_words;
 };
 
@@ -75,6 +76,7 @@ static bool lay_out(const struct ledger_plan *plan, struct layout *out) {
          place(&out->total, &out->slots, plan->slots, sizeof(struct slot)) &&
          place(&out->total, &out->spans, plan->fan_out > 1 ? plan->slots : 0, sizeof(struct span)) &&
          place(&out->total, &out->rows, words, sizeof(uint64_t)) &&
+         place(&out->total, &out->late, words, sizeof(uint64_t)) &&
          place(&out->total, &out->highest, streams, sizeof(uint32_t)) &&
          place(&out->total, &out->hearings, plan->recipients, sizeof(struct hearing)) &&
          place(&out->total, &out->pool, plan->recipients, sizeof(struct hearing));
@@ -96,6 +98,7 @@ struct ledger *ledger_init(void *memory, const struct ledger_plan *plan) {
   ledger->slots = (struct slot *)(void *)(base + layout.slots);
   ledger->spans = plan->fan_out > 1 ? (struct span *)(void *)(base + layout.spans) : NULL;
   ledger->rows = (_Atomic uint64_t *)(void *)(base + layout.rows);
+  ledger->late = (_Atomic uint64_t *)(void *)(base + layout.late);
   ledger->highest = (uint32_t *)(void *)(base + layout.highest);
   ledger->hearings = (struct hearing *)(void *)(base + layout.hearings);
   ledger->pool = (struct hearing *)(void *)(base + layout.pool);
@@ -208,16 +211,16 @@ static uint64_t bit_of(const struct ledger *ledger, const struct place *place) {
   return (uint64_t)place->round * ledger->plan.streams + (uint64_t)place->stream;
 }
 
-static bool was_seen(const struct ledger *ledger, const struct place *place) {
+static bool has_bit(const struct ledger *ledger, const _Atomic uint64_t *rows, const struct place *place) {
   uint64_t bit = bit_of(ledger, place);
-  const _Atomic uint64_t *row = ledger->rows + place->recipient * ledger->row_words;
+  const _Atomic uint64_t *row = rows + place->recipient * ledger->row_words;
   return load(&row[bit / 64]) >> bit % 64 & 1;
 }
 
 /* A row that is not shared has one writer, so a plain load and store will do. False when the bit was set. */
-static bool mark_seen(struct ledger *ledger, const struct place *place) {
+static bool set_bit(const struct ledger *ledger, _Atomic uint64_t *rows, const struct place *place) {
   uint64_t bit = bit_of(ledger, place);
-  _Atomic uint64_t *word = ledger->rows + place->recipient * ledger->row_words + bit / 64;
+  _Atomic uint64_t *word = rows + place->recipient * ledger->row_words + bit / 64;
   uint64_t old = load(word);
   uint64_t mask = UINT64_C(1) << bit % 64;
   if (old & mask) return false;
@@ -226,19 +229,20 @@ static bool mark_seen(struct ledger *ledger, const struct place *place) {
   return true;
 }
 
-enum delivery ledger_delivered(
-    struct ledger *ledger, uint32_t recipient, uint32_t sender, uint32_t sequence, uint64_t now_ns) {
-  if (sender >= ledger->plan.senders) return DELIVERY_UNEXPECTED;
-  uint64_t slot = (uint64_t)sequence * ledger->plan.senders + sender;
+enum delivery ledger_delivered(struct ledger *ledger, const struct arrival *arrival) {
+  uint32_t senders = ledger->plan.senders, streams = ledger->plan.streams;
+  if (arrival->sender >= senders) return DELIVERY_UNEXPECTED;
+  uint64_t slot = (uint64_t)arrival->sequence * senders + arrival->sender;
   if (slot >= ledger->plan.slots) return DELIVERY_UNEXPECTED;
-  struct place place = place_of(ledger, sender, sequence, recipient);
+  struct place place = place_of(ledger, arrival->sender, arrival->sequence, arrival->recipient);
   if (place.stream < 0) return DELIVERY_UNEXPECTED;
   use_slot(ledger, slot);
-  if (!mark_seen(ledger, &place)) return DELIVERY_DUPLICATE;
+  if (!set_bit(ledger, ledger->rows, &place)) return DELIVERY_DUPLICATE;
 
-  if (ledger->spans) note_span(&ledger->spans[slot], offset_of(ledger, now_ns));
+  if (arrival->late) set_bit(ledger, ledger->late, &place);
+  if (ledger->spans) note_span(&ledger->spans[slot], offset_of(ledger, arrival->now_ns));
   if (ledger->plan.shared_rows) return DELIVERY_FIRST;
-  uint32_t *highest = &ledger->highest[(uint64_t)recipient * ledger->plan.streams + (uint64_t)place.stream];
+  uint32_t *highest = &ledger->highest[(uint64_t)arrival->recipient * streams + (uint64_t)place.stream];
   if (place.round < *highest) return DELIVERY_REORDERED;
   *highest = place.round + 1;
   return DELIVERY_FIRST;
@@ -325,7 +329,7 @@ static struct publish publish_of(const struct ledger *ledger, uint64_t slot, boo
 
 /* What is known of one recipient of a publish. */
 struct pair {
-  bool addressed, seen, expected;
+  bool addressed, seen, late, expected;
   bool recovered; /* came all the same to a recipient that was away */
 };
 
@@ -335,7 +339,8 @@ static struct pair pair_of(const struct ledger *ledger, const struct publish *pu
   struct place place = place_of(ledger, publish->sender, publish->sequence, recipient);
   if (place.stream < 0) return pair;
   pair.addressed = true;
-  pair.seen = was_seen(ledger, &place);
+  pair.seen = has_bit(ledger, ledger->rows, &place);
+  pair.late = pair.seen && has_bit(ledger, ledger->late, &place);
   pair.expected = publish->counts && could_hear(ledger, recipient, publish->written_ns);
   pair.recovered = pair.seen && publish->counts && !pair.expected && was_away(ledger, recipient, publish->written_ns);
   return pair;
@@ -360,6 +365,7 @@ void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tal
       if (pair.expected) {
         expected++;
         observed += pair.seen;
+        tally->deliveries.late += pair.late;
       } else if (pair.recovered) {
         tally->deliveries.recovered++;
       } else if (pair.seen && !publish.counts && publish.state != NEVER_SENT) {

@@ -6,9 +6,9 @@
  * A recipient has a row of one bit per message of each sender that addresses it (its streams), and the highest
  * message seen on each; a row is written only by the recipient's worker, unless the plan says that rows are shared.
  * With fan-out each slot also keeps its first and last delivery (atomic minimum and maximum, since recipients of
- * several workers write there). Memory: 16 B a slot (+ 16 B with fan-out), 1 bit a pair, 4 B a stream, 48 B a
- * recipient; 20 million ring pairs take 325 MB, 20 million group pairs of 1,000 members 4 MB. A mapping belongs to one
- * process and its forks. */
+ * several workers write there). Memory: 16 B a slot (+ 16 B with fan-out), 2 bits a pair (the second is touched only by
+ * what comes late), 4 B a stream, 48 B a recipient; 20 million ring pairs take 327 MB, 20 million group pairs of 1,000
+ * members 6 MB. A mapping belongs to one process and its forks. */
 #ifndef MUSTER_MEASURE_LEDGER_H
 #define MUSTER_MEASURE_LEDGER_H
 
@@ -65,11 +65,17 @@ bool ledger_pending(const struct ledger *ledger, uint64_t slot);
 
 enum delivery { DELIVERY_FIRST, DELIVERY_REORDERED, DELIVERY_DUPLICATE, DELIVERY_UNEXPECTED };
 
-/* The recipient's side: one delivery of sender's sequence number, seen at now_ns by the recipient's worker.
+/* One delivery of sender's sequence number, seen at now_ns by the recipient's worker. */
+struct arrival {
+  uint32_t recipient, sender, sequence;
+  uint64_t now_ns;
+  bool late; /* the phase of the message was over */
+};
+
+/* The recipient's side.
  * FIRST and REORDERED set the bit (REORDERED: a later one of that sender and target came before); DUPLICATE: the bit
  * was set already; UNEXPECTED: not addressed to this recipient, or a sequence beyond the plan. */
-enum delivery ledger_delivered(
-    struct ledger *ledger, uint32_t recipient, uint32_t sender, uint32_t sequence, uint64_t now_ns);
+enum delivery ledger_delivered(struct ledger *ledger, const struct arrival *arrival);
 
 /* When a recipient could hear: from established to dropped, times and again. Set by its worker; a recipient that was
  * never established expects nothing, and none expects what was written before it was established or after a drop.
@@ -78,13 +84,13 @@ enum delivery ledger_delivered(
 void ledger_established(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 
-/* After all workers have ended: walks every slot and every addressed recipient, and adds expected, observed, lost
- * and unacked_delivered to tally->deliveries. What a recipient got that was away when it was written, between two
- * hearings, is added to recovered: it was pulled after the return. Deliveries of publishes that were never attempted,
- * or to a recipient that could not hear them for another reason, are added to unexpected. Publishes still unanswered
- * must have been timed out before. With has_acks false, attempted publishes count as acked. With fan-out (plan.fan_out
- * above 1), a publish whose every expected delivery came is recorded (scheduled to first / to last recipient) in first
- * and complete, which may be NULL. */
+/* After all workers have ended: walks every slot and every addressed recipient, and adds expected, observed, of
+ * them late, lost and unacked_delivered to tally->deliveries. What a recipient got that was away when it was written,
+ * between two hearings, is added to recovered: it was pulled after the return. Deliveries of publishes that were never
+ * attempted, or to a recipient that could not hear them for another reason, are added to unexpected. Publishes still
+ * unanswered must have been timed out before. With has_acks false, attempted publishes count as acked. With fan-out
+ * (plan.fan_out above 1), a publish whose every expected delivery came is recorded (scheduled to first / to last
+ * recipient) in first and complete, which may be NULL. */
 void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
     struct histogram *complete);
 

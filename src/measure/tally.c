@@ -173,14 +173,19 @@ enum status tally_check_deliveries(const struct tally *tally, bool has_acks, str
         "accounting identity broken (a bug in muster): deliveries expected %" PRIu64 " of no %s publish",
         tally->deliveries.expected, has_acks ? "acked" : "attempted");
   }
-  /* Late and reordered are known before it is known whether the publish was acked. */
+  if (tally->deliveries.late > tally->deliveries.observed) {
+    return err_set(err, STATUS_PROTOCOL,
+        "accounting identity broken (a bug in muster): deliveries late %" PRIu64 " is above observed %" PRIu64,
+        tally->deliveries.late, tally->deliveries.observed);
+  }
+  /* Reordered is known before it is known whether the publish was acked. */
   uint64_t came = tally->deliveries.observed + tally->deliveries.unacked_delivered + tally->deliveries.unexpected +
                   tally->deliveries.recovered;
-  if (tally->deliveries.late > came || tally->deliveries.reordered > came) {
+  if (tally->deliveries.reordered > came) {
     return err_set(err, STATUS_PROTOCOL,
-        "accounting identity broken (a bug in muster): deliveries late %" PRIu64 " or reordered %" PRIu64
-        " is above the %" PRIu64 " that came",
-        tally->deliveries.late, tally->deliveries.reordered, came);
+        "accounting identity broken (a bug in muster): deliveries reordered %" PRIu64 " is above the %" PRIu64
+        " that came",
+        tally->deliveries.reordered, came);
   }
   return STATUS_OK;
 }

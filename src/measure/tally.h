@@ -61,8 +61,8 @@ struct tally {
     struct codes unsent, rejected, timed_out;
   } publishes;
   struct {
-    uint64_t expected, observed, lost; /* filled by ledger_settle */
-    uint64_t duplicate, reordered, corrupt, unexpected, late, unacked_delivered, recovered;
+    uint64_t expected, observed, late, lost; /* filled by ledger_settle; late ones are among the observed */
+    uint64_t duplicate, reordered, corrupt, unexpected, unacked_delivered, recovered;
   } deliveries;
   uint64_t bytes_sent, bytes_received;
   uint64_t extra[TALLY_EXTRAS]; /* what only one protocol counts; the driver names them */

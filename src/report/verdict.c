@@ -30,8 +30,7 @@ static double per_second(uint64_t count, double seconds) {
   return seconds > 0 ? (double)count / seconds : 0;
 }
 
-/* A server that fell behind goes on answering in the grace: a rate over the phase counts what came within it. Late
- * deliveries that were not expected are taken off too, so that a rate may be too low by them and is never too high. */
+/* A server that fell behind goes on answering in the grace: a rate over the phase counts what came within it. */
 static uint64_t in_time(uint64_t all, uint64_t late) {
   return all > late ? all - late : 0;
 }

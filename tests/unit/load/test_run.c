@@ -381,6 +381,33 @@ static void test_rates_end_with_the_phase(void **state) {
   end(trial);
 }
 
+/* Before the first message, where there is no warm-up. */
+static void stop_before_the_start(struct trial *trial, const struct run_progress *progress) {
+  if (progress->phase == RUN_WARM_UP && !trial->stopped) stop_the_server(trial);
+}
+
+static void stop_until_much_timed_out(struct trial *trial, const struct run_progress *progress) {
+  stop_before_the_start(trial, progress);
+  if (progress->phase == RUN_GRACE && !trial->resumed) resume_the_server(trial);
+  if (progress->phase == RUN_MEASURE && progress->timed_out >= 50) trial->interrupted = 1;
+}
+
+/* What comes late of publishes that were given up is no late delivery: it is none that was expected. */
+static void test_late_ones_are_among_the_observed(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->workload.warmup_ns = 0;
+  trial->workload.duration_ns = 60 * NS_PER_SEC;
+  trial->workload.ack_timeout_ns = 500 * NS_PER_MS;
+  trial->step = stop_until_much_timed_out;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_true(measure->deliveries.unacked_delivered >= 50);
+  assert_int_equal(measure->deliveries.observed + measure->deliveries.unacked_delivered, measure->publishes.attempted);
+  assert_int_equal(measure->deliveries.late, measure->deliveries.observed);
+  end(trial);
+}
+
 /* Stops the server, lets a hundred publishes wait for it, and ends the phase when all of them have left. */
 static void pause_for_a_backlog(struct trial *trial, const struct run_progress *progress) {
   if (progress->phase != RUN_MEASURE) return;
@@ -565,7 +592,7 @@ static void test_closed_loop_outlives_bad_answers(void **state) {
 }
 
 static void stop_until_something_timed_out(struct trial *trial, const struct run_progress *progress) {
-  stop_at_once(trial, progress);
+  stop_before_the_start(trial, progress);
   if (trial->stopped && !trial->resumed && progress->timed_out >= 5) resume_the_server(trial);
 }
 
@@ -948,6 +975,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_dropped_connection),
       cmocka_unit_test(test_stopped_server_is_reported),
       cmocka_unit_test(test_rates_end_with_the_phase),
+      cmocka_unit_test(test_late_ones_are_among_the_observed),
       cmocka_unit_test(test_backlog_leaves_in_order),
       cmocka_unit_test(test_interrupted_run_reports),
       cmocka_unit_test(test_given_up_run_ends),
