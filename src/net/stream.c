@@ -21,6 +21,7 @@ enum stream_flag {
   FLAG_REFUSED = 8,    /* the failure was one of connecting */
   FLAG_RECEIVING = 16, /* inside received */
   FLAG_TLS_ERROR = 32,
+  FLAG_UNREAD = 64, /* the socket may hold input of which epoll has told already */
 };
 
 /* Edge-triggered: one registration for the whole life, no epoll_ctl when output blocks. */
@@ -297,6 +298,7 @@ static void end_of_input(struct stream *stream, ssize_t n) {
 }
 
 static void read_plain(struct stream *stream, uint32_t events) {
+  stream->flags &= (uint8_t)~FLAG_UNREAD;
   while (reads(stream)) {
     struct space space;
     if (!input_space(stream, loop_read_buffer(stream->loop), &space)) {
@@ -311,11 +313,13 @@ static void read_plain(struct stream *stream, uint32_t events) {
     if (!deliver(stream, space.start, space.kept + (size_t)n)) return;
     if ((size_t)n == space.room) {
       /* One buffer for each stream and turn, so that a fast peer starves nobody. */
+      stream->flags |= FLAG_UNREAD;
       if (reads(stream)) rearm(stream);
       return;
     }
     if (!(events & HANGUP_EVENTS)) return;
   }
+  stream->flags |= FLAG_UNREAD; /* paused: now, or before anything was read */
 }
 
 static void end_tls(struct stream *stream, enum tls_result result, int error) {
@@ -454,7 +458,8 @@ static void give_again(struct stream *stream) {
   stream->flags &= (uint8_t)~FLAG_RESUMED;
   if (stream->in.len && !deliver(stream, stream->in.data, stream->in.len)) return;
   if (stream->tls && reads(stream) && !advance_tls(stream)) return;
-  if (reads(stream)) rearm(stream);
+  /* The rest of a TLS record may lie in the socket, too. */
+  if (reads(stream) && (stream->tls || stream->flags & FLAG_UNREAD)) rearm(stream);
 }
 
 void stream_settle(struct stream *stream) {
@@ -492,6 +497,10 @@ static void start(struct stream *stream, struct loop *loop, const struct stream_
   *stream = (struct stream){.loop = loop, .ops = ops};
   stream->watch.ready = stream_ready;
   stream->watch.fd = fd;
+}
+
+/* What a listener accepts has it from the listener. */
+static void send_at_once(int fd) {
   int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
@@ -504,6 +513,7 @@ static enum status open_socket(int *out, const struct address *to, const struct 
                                          : "";
     return err_set(err, STATUS_IO, "cannot open a socket: %s%s", strerror(errno), hint);
   }
+  send_at_once(fd);
   if (from) {
     int on = 1;
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
@@ -636,6 +646,7 @@ enum status listener_open(struct listener *listener, struct loop *loop, struct a
   if (bind(fd, (const struct sockaddr *)&address->storage, address->len) != 0) return listen_failed(fd, address, err);
   /* After the bind, which has seen that nobody else is there: from now on others may join. */
   setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  send_at_once(fd);
   if (listen(fd, 65535) != 0) return listen_failed(fd, address, err);
   address->len = sizeof address->storage;
   if (getsockname(fd, (struct sockaddr *)&address->storage, &address->len) != 0) {

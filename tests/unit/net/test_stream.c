@@ -4,6 +4,8 @@
 #include "net/tls.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -508,6 +510,53 @@ static void test_resume_gives_the_tail(void **state) {
   }
 }
 
+/* What comes while a stream pauses, its end included, is there when it resumes, however the pause fell. */
+static void test_pauses_lose_nothing(void **state) {
+  (void)state;
+  for (int tls = 0; tls < 2; tls++) {
+    struct world world;
+    make_world(&world, tls);
+    world.on_server_received = pause_it;
+    struct end client = {0};
+    start_client(&world, &client);
+    RUN_UNTIL(&world, client.opened && world.accepted && world.server[0].opened);
+    struct end *server = &world.server[0];
+    for (size_t sent = 0; sent < 300000; sent += 100000) {
+      write_pattern(&client, sent, 100000); /* more than one buffer */
+      while (server->got.len < sent + 100000) {
+        turns(&world, 3);
+        stream_resume(&server->stream);
+      }
+    }
+    stream_close(&client.stream, false);
+    turns(&world, 3);
+    stream_resume(&server->stream);
+    RUN_UNTIL(&world, server->closed);
+    assert_int_equal(server->how, STREAM_END_CLOSED);
+    check_pattern(&server->got, 300000);
+    free_client(&client);
+    free_world(&world);
+  }
+}
+
+static void test_streams_send_at_once(void **state) {
+  (void)state;
+  struct world world;
+  make_world(&world, false);
+  struct end client = {0};
+  start_client(&world, &client);
+  RUN_UNTIL(&world, client.opened && world.accepted);
+  const int fds[] = {client.stream.watch.fd, world.server[0].stream.watch.fd};
+  for (int i = 0; i < 2; i++) {
+    int on = 0;
+    socklen_t len = sizeof on;
+    assert_int_equal(getsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
+    assert_true(on);
+  }
+  free_client(&client);
+  free_world(&world);
+}
+
 static void close_all_servers(struct end *end) {
   for (int i = 0; i < end->world->accepted; i++) {
     stream_close(&end->world->server[i].stream, true);
@@ -892,6 +941,8 @@ int main(void) {
       cmocka_unit_test(test_out_of_descriptors),
       cmocka_unit_test(test_pause_and_resume),
       cmocka_unit_test(test_resume_gives_the_tail),
+      cmocka_unit_test(test_pauses_lose_nothing),
+      cmocka_unit_test(test_streams_send_at_once),
       cmocka_unit_test(test_close_others_in_a_callback),
       cmocka_unit_test(test_free_in_callbacks),
       cmocka_unit_test(test_listener_closed_while_accepting),
