@@ -402,8 +402,9 @@ function ratesSection(r) {
       !held && ['delivered', [figure('rates.deliveries_per_second', formatRate(r.rates.deliveries_per_second)), ' deliveries/s']],
       ['connected', [figure('rates.connections_per_second', formatRate(r.rates.connections_per_second)), ' connections/s, in the connect phase']],
       ['traffic', [figure('bytes.sent', formatBytes(r.bytes.sent)), ' sent, ', figure('bytes.received', formatBytes(r.bytes.received)), ' received']],
-      r.calibration && ['generator', [figure('calibration.load_share', formatShare(r.calibration.load_share)),
-        ` of its calibrated ceiling of ${formatRate(r.calibration.ceiling_publishes_per_second)} publishes/s`]],
+      r.calibration && ['generator', [r.calibration.is_lower_bound ? 'at most ' : '',
+        figure('calibration.load_share', formatShare(r.calibration.load_share)),
+        ` of its calibrated ceiling of ${r.calibration.is_lower_bound ? 'at least ' : ''}${formatRate(r.calibration.ceiling_publishes_per_second)} publishes/s`]],
     ].filter(Boolean)));
 }
 

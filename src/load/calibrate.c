@@ -13,10 +13,19 @@
 #define FILE_KIND "muster calibrations"
 #define FILE_VERSION 1
 
-static void shape_of(char out[CALIBRATION_SHAPE_MAX], const struct workload *l) {
-  snprintf(out, CALIBRATION_SHAPE_MAX, "%s, %u clients, %u senders, %s arrivals, %u B%s%s%s, %u workers",
-      topology_name(l->topology), l->clients, l->senders, arrivals_name(l->arrivals), l->payload_bytes,
-      l->obfuscate ? ", obfuscated" : "", l->store ? ", stored" : "", l->count ? ", counted" : "", l->workers);
+/* The title says version, transport and quality of service; the ACK's meaning what is waited for. */
+static void shape_of(char out[CALIBRATION_SHAPE_MAX], const struct report *report) {
+  const struct workload *l = &report->workload;
+  const struct report_target *target = &report->target;
+  bool in_groups = l->topology == TOPOLOGY_GROUPS && l->groups > 1;
+  snprintf(out, CALIBRATION_SHAPE_MAX,
+      "%s, %u clients, %u senders, %u offline, %u %sgroups, %s loop, %s arrivals, %u B%s%s%s%s%s, %u workers; %s%s; "
+      "ack: %s",
+      topology_name(l->topology), l->clients, l->senders, l->offline, in_groups ? l->groups : 1,
+      l->shared_groups ? "shared " : "", load_model_name(l->load), arrivals_name(l->arrivals), l->payload_bytes,
+      l->obfuscate ? ", obfuscated" : "", l->store ? ", stored" : "", l->count ? ", counted" : "",
+      l->storm ? ", storm" : "", l->backlog ? ", backlog" : "", l->workers, target->protocol_title,
+      target->tls[0] ? ", TLS" : "", target->ack_meaning);
 }
 
 void calibration_of_report(const struct report *report, struct calibration *out) {
@@ -26,7 +35,7 @@ void calibration_of_report(const struct report *report, struct calibration *out)
   memcpy(out->cpu_model, machine->cpu_model, sizeof out->cpu_model);
   memcpy(out->kernel, machine->kernel, sizeof out->kernel);
   memcpy(out->protocol, report->target.protocol, sizeof out->protocol);
-  shape_of(out->shape, &report->workload);
+  shape_of(out->shape, report);
 }
 
 static bool is_same(const struct calibration *a, const struct calibration *b) {
@@ -167,6 +176,7 @@ void calibration_note(const struct calibrations *calibrations, struct report *re
     const struct calibration *entry = &calibrations->entry[i];
     if (!is_same(entry, &own)) continue;
     report->calibration.ceiling_per_sec = entry->ceiling_per_sec;
+    report->calibration.is_lower_bound = entry->broken_per_sec <= 0;
     memcpy(report->calibration.measured_at, entry->measured_at, sizeof report->calibration.measured_at);
   }
 }

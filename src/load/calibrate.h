@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define CALIBRATIONS_MAX 256 /* kept in a file; the oldest go first */
-#define CALIBRATION_SHAPE_MAX 256
+#define CALIBRATION_SHAPE_MAX 768
 
 struct calibration {
   char hostname[128], cpu_model[128], kernel[128];
@@ -17,7 +17,7 @@ struct calibration {
   char protocol[64];
   char shape[CALIBRATION_SHAPE_MAX]; /* all of the workload that the generator's cost hangs on, but for the rate */
   double ceiling_per_sec;            /* highest rate at which the generator stayed valid */
-  double broken_per_sec;             /* lowest at which it did not; 0: not known */
+  double broken_per_sec;             /* lowest at which it did not; 0: none did, the ceiling is a lower bound */
   char measured_at[40];
 };
 

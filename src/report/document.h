@@ -161,6 +161,7 @@ struct report_objective {
 /* The generator's own ceiling as `muster calibrate` found it on this machine for this shape of load. */
 struct report_calibration {
   double ceiling_per_sec; /* publishes; 0: not calibrated */
+  bool is_lower_bound;    /* nothing up to it broke, and nothing above it was tried */
   char measured_at[40];
 };
 

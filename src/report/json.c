@@ -356,6 +356,7 @@ static void write_calibration(struct json_writer *w, const struct report *r) {
   }
   json_open_object(w, "calibration");
   json_put_double(w, "ceiling_publishes_per_second", r->calibration.ceiling_per_sec);
+  json_put_bool(w, "is_lower_bound", r->calibration.is_lower_bound);
   json_put_double(w, "load_share", r->attempts_per_second / r->calibration.ceiling_per_sec);
   json_put_text(w, "measured_at", r->calibration.measured_at);
   json_close_object(w);

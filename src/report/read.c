@@ -409,7 +409,10 @@ static void read_rates(const struct json_node *root, struct report *out) {
   READ(&node, fields, out);
   out->fan_out = json_double_of(&fan_out);
   struct json_node calibration = json_nullable_object_at(root, "calibration");
-  if (calibration.value) READ(&calibration, calibration_fields, &out->calibration);
+  if (!calibration.value) return;
+  READ(&calibration, calibration_fields, &out->calibration);
+  struct json_node bound = json_optional(&calibration, "is_lower_bound"); /* older musters did not say */
+  out->calibration.is_lower_bound = bound.value && json_bool_of(&bound);
 }
 
 static void read_few(const struct json_node *clock, struct report_latency *out) {

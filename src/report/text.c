@@ -235,9 +235,10 @@ static void write_rates(FILE *file, const struct report *r) {
   page_text(file, "", "attempts_per_second %.2f%s, connections_per_second %.2f", r->attempts_per_second, asked,
       r->connections_per_second);
   if (r->calibration.ceiling_per_sec > 0) {
-    page_text(file, "", "load %.1f %% of the generator's calibrated ceiling of %g publishes/s (%s)",
-        r->attempts_per_second / r->calibration.ceiling_per_sec * 100, r->calibration.ceiling_per_sec,
-        r->calibration.measured_at);
+    bool bound = r->calibration.is_lower_bound;
+    page_text(file, "", "load %s%.1f %% of the generator's calibrated ceiling of %s%g publishes/s (%s)",
+        bound ? "at most " : "", r->attempts_per_second / r->calibration.ceiling_per_sec * 100,
+        bound ? "at least " : "", r->calibration.ceiling_per_sec, r->calibration.measured_at);
   }
   page_text(file, "traffic", "%s sent, %s received; %s warm-up publishes excluded", sent, received, warmed);
 }

@@ -40,6 +40,7 @@ int main(int argc, char **argv) {
   if (strcmp(kind, "valid") == 0) {
     slo_judge(&objectives, &r);
     r.calibration.ceiling_per_sec = 12345;
+    r.calibration.is_lower_bound = true;
     snprintf(r.calibration.measured_at, sizeof r.calibration.measured_at, "2026-12-01T09:00:00.000Z");
   }
   if (report_write_json(stdout, &r, &err) != STATUS_OK) {

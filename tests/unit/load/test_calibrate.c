@@ -35,8 +35,15 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static struct calibration of_sample(double ceiling) {
+static struct report sample_of_groups(void) {
   struct report report = sample_valid();
+  report.workload.topology = TOPOLOGY_GROUPS;
+  report.workload.groups = 1;
+  return report;
+}
+
+static struct calibration of_sample(double ceiling) {
+  struct report report = sample_of_groups();
   struct calibration calibration;
   calibration_of_report(&report, &calibration);
   report_free(&report);
@@ -56,7 +63,7 @@ static void is_found_again_by_the_same_load(void **state) {
   assert_int_equal(calibrations_read(place->path, all, NULL), STATUS_OK);
   assert_int_equal(all->count, 1);
 
-  struct report report = sample_valid();
+  struct report report = sample_of_groups();
   calibration_note(all, &report);
   assert_true(report.calibration.ceiling_per_sec == 400);
   assert_string_equal(report.calibration.measured_at, "2026-12-01T09:00:00.000Z");
@@ -74,8 +81,8 @@ static void is_not_taken_for_another_load_or_machine(void **state) {
   assert_int_equal(calibration_store(place->path, &calibration, NULL), STATUS_OK);
   struct calibrations *all = calloc(1, sizeof *all);
   assert_int_equal(calibrations_read(place->path, all, NULL), STATUS_OK);
-  for (int change = 0; change < 9; change++) {
-    struct report report = sample_valid();
+  for (int change = 0; change < 19; change++) {
+    struct report report = sample_of_groups();
     struct workload *l = &report.workload;
     if (change == 0) l->clients++;
     if (change == 1) l->senders--;
@@ -86,8 +93,35 @@ static void is_not_taken_for_another_load_or_machine(void **state) {
     if (change == 6) report.environment.kernel[0] = 'X';
     if (change == 7) report.target.protocol[0] = 'X';
     if (change == 8) l->arrivals = ARRIVALS_POISSON;
+    if (change == 9) l->groups = 2;
+    if (change == 10) l->shared_groups = true;
+    if (change == 11) l->load = LOAD_CLOSED;
+    if (change == 12) l->load = LOAD_ROUNDS;
+    if (change == 13) l->offline = 1;
+    if (change == 14) snprintf(report.target.tls, sizeof report.target.tls, "TLSv1.3");
+    if (change == 15) report.target.protocol_title[0] = 'X';
+    if (change == 16) report.target.ack_meaning[0] = 'X';
+    if (change == 17) l->storm = true;
+    if (change == 18) l->backlog = true;
     calibration_note(all, &report);
     if (report.calibration.ceiling_per_sec != 0) fail_msg("change %d is not noticed", change);
+    report_free(&report);
+  }
+  free(all);
+}
+
+/* A search that ended at --to with everything held does not know how high the ceiling is. */
+static void is_a_lower_bound_where_nothing_broke(void **state) {
+  struct place *place = *state;
+  struct calibrations *all = calloc(1, sizeof *all);
+  for (int broke = 0; broke < 2; broke++) {
+    struct calibration calibration = of_sample(400);
+    calibration.broken_per_sec = broke ? 450 : 0;
+    assert_int_equal(calibration_store(place->path, &calibration, NULL), STATUS_OK);
+    assert_int_equal(calibrations_read(place->path, all, NULL), STATUS_OK);
+    struct report report = sample_of_groups();
+    calibration_note(all, &report);
+    assert_int_equal(report.calibration.is_lower_bound, !broke);
     report_free(&report);
   }
   free(all);
@@ -155,6 +189,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(is_found_again_by_the_same_load, set_up, tear_down),
       cmocka_unit_test_setup_teardown(is_not_taken_for_another_load_or_machine, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(is_a_lower_bound_where_nothing_broke, set_up, tear_down),
       cmocka_unit_test_setup_teardown(replaces_its_own_kind_only_and_forgets_the_oldest, set_up, tear_down),
       cmocka_unit_test_setup_teardown(leaves_damaged_files_alone, set_up, tear_down),
   };
