@@ -50,15 +50,16 @@ static int show(void) {
   if (status == STATUS_OK) printf("%u calibrations in %s\n", calibrations->count, path);
   for (uint32_t i = 0; status == STATUS_OK && i < calibrations->count; i++) {
     const struct calibration *c = &calibrations->entry[i];
-    printf("\n%s: %g publishes/s (%s)\n  %s\n  %s, %s, %u CPUs, %s\n", c->protocol, c->ceiling_per_sec, c->measured_at,
-        c->shape, c->hostname, c->cpu_model, c->usable_cpus, c->kernel);
+    printf("\n%s: %s%g publishes/s (%s)\n  %s\n  %s, %s, %u CPUs, %s\n", c->protocol,
+        c->broken_per_sec > 0 ? "" : "at least ", c->ceiling_per_sec, c->measured_at, c->shape, c->hostname,
+        c->cpu_model, c->usable_cpus, c->kernel);
   }
   free(calibrations);
   return status == STATUS_OK ? finish_stdout(EXIT_VALID) : complain(&err);
 }
 
 static void print_help(void) {
-  fputs("Usage: muster calibrate private|group [options of a search] [options of `muster run`]\n"
+  fputs("Usage: muster calibrate WORKLOAD [options of a search] [options of `muster run`]\n"
         "       muster calibrate --show\n\n"
         "Finds the highest rate at which the generator itself stays valid on this machine, against a peer that\n"
         "ACKs and pushes every publish at once and does nothing else. Later reports of the same load then say how\n"
@@ -82,11 +83,13 @@ static enum status run_step(void *context, const struct workload *workload, stru
   struct calibrating *calibrating = context;
   struct null_peer peer;
   struct workload against = *workload;
-  enum status status = null_peer_start(&peer, workload->clients, err);
+  enum status status = null_peer_start(&peer, workload, calibrating->session.driver, err);
   if (status != STATUS_OK) return status;
-  against.target = peer.ws_url;
-  against.api_url = peer.api_url;
-  against.app_key = NULL_PEER_APP_KEY;
+  against.target = peer.target;
+  if (strcmp(calibrating->session.driver->name, "juggle") == 0) {
+    against.api_url = peer.api_url;
+    against.app_key = NULL_PEER_APP_KEY;
+  }
   status = run_check(&against, calibrating->session.driver, err);
   if (status == STATUS_OK) status = session_run(&calibrating->session, &against, report, err);
   null_peer_stop(&peer);
@@ -149,10 +152,6 @@ static const char *option_without_effect(const struct run_arguments *arguments) 
 static enum status check(const struct run_arguments *arguments, const struct session *session, struct err *err) {
   const struct workload *workload = &arguments->workload;
   const char *without_effect = option_without_effect(arguments);
-  bool known = workload->topology == TOPOLOGY_RING || (workload->topology == TOPOLOGY_GROUPS && workload->groups <= 1);
-  if (workload->target) {
-    return err_set(err, STATUS_USAGE, "calibrate measures the generator against a peer of its own: leave --target out");
-  }
   if (arguments->slos.count) {
     return err_set(err, STATUS_USAGE, "--slo judges a server, calibrate the generator: leave it out");
   }
@@ -160,15 +159,8 @@ static enum status check(const struct run_arguments *arguments, const struct ses
     return err_set(
         err, STATUS_USAGE, "%s belongs to `muster run`, calibrate does nothing with it: leave it out", without_effect);
   }
-  if (strcmp(session->driver->name, "juggle") != 0) {
-    return err_set(
-        err, STATUS_USAGE, "the null peer speaks JuggleIM only: %s cannot be calibrated", session->driver->name);
-  }
-  if (!known || workload_is_closed(workload)) {
-    return err_set(err, STATUS_USAGE,
-        "calibrate takes private, or group with one group, at a rate: '%.40s' cannot be calibrated", workload->name);
-  }
-  return session_check_files(arguments, err);
+  enum status status = null_peer_check(workload, session->driver, err);
+  return status == STATUS_OK ? session_check_files(arguments, err) : status;
 }
 
 static int calibrate(const struct find_options *options, struct run_arguments *arguments) {

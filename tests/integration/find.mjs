@@ -141,12 +141,26 @@ if (calibrated.code === 0) {
   const same = await run('private', short, state);
   const { calibration, rates } = same.report;
   assert.equal(calibration.ceiling_publishes_per_second, calibrated.document.result.highest_held);
+  assert.equal(calibration.is_lower_bound, calibrated.document.result.end === 'all_held');
   assert.ok(Math.abs(calibration.load_share - rates.attempts_per_second / calibration.ceiling_publishes_per_second) < 1e-9);
   assert.match(same.out, /of the generator's calibrated ceiling/);
   const other = await run('private', [...short, '--payload-bytes', '300'], state);
   assert.equal(other.report.calibration, null);
 } else {
   console.log('this machine is too busy to calibrate');
+}
+
+// Every protocol that the null peer speaks gets an answer, whatever the machine is doing.
+for (const [driver, workload, ...more] of [
+  ['mqtt', 'group', '--qos', '1'], ['nats', 'private', '--target', 'nats://127.0.0.1/?ack=flush'], ['redis', 'private'],
+  ['shootout-json', 'echo', '--payload-bytes', '200'], ['shootout-binary', 'broadcast', '--payload-bytes', '200'],
+]) {
+  const { document, code, err } = await search('calibrate', [workload, '--driver', driver, ...more, '--clients', '5',
+    '--from', '40', '--to', '40', '--duration', '1s', '--warmup', '100ms']);
+  assert.ok(document, `${driver}: ${err}`);
+  const [step] = document.steps;
+  assert.ok(step.attempts_per_second > 0 && step.lost === 0, `${driver}: ${JSON.stringify(step)}`);
+  assert.ok([0, 1, 3].includes(code), `${driver}: ${code} ${err}`);
 }
 
 // websocket-bench's options: clients grow, what is in flight does not.

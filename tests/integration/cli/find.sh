@@ -30,7 +30,10 @@ refused 4 'nothing listens|cannot call' find private --target ws://127.0.0.1:1 -
   --json -
 
 refused 2 'say which load' calibrate
-refused 2 'leave --target out' calibrate private --target ws://127.0.0.1:1
+refused 2 'mqtts:// cannot be calibrated' calibrate private --target mqtts://127.0.0.1:1
+refused 2 'driver stomp, which cannot be calibrated' calibrate private --driver stomp
+refused 2 "'queue' cannot be calibrated over nats" calibrate queue --driver nats
+refused 2 "'room' cannot be calibrated over juggle" calibrate room
 refused 2 'leave it out' calibrate private --slo lost=0
 for option in --csv=a.csv --jsonl=a --trials=2 --ui=0 --metrics=0 --observe=pid:1; do
   refused 2 "${option%%=*} belongs to .muster run.*leave it out" calibrate private "$option"
