@@ -38,16 +38,18 @@ export async function drive(program, workload, args, { env = {}, during } = {}) 
 }
 
 // What a busy test machine does to the generator is not the driver's fault; everything else that makes a run invalid is.
-const NOISE = /schedule_lag|clock gaps|busy|achieved/;
+const NOISE = /schedule_lag|clock gaps|busy/;
 export const faults = (report) => report.verdict.reasons.filter((reason) => !NOISE.test(reason));
 
-// Nothing may be amiss: every publish answered (or, with acks false, none), every delivery there, once, in order.
+// Nothing may be amiss: all that was due was sent, every publish answered (or, with acks false, none), every delivery there, once, in order.
 export function assertWhole({ report, text }, { acks = true, fanOut } = {}) {
   assert.ok(report, text);
   assert.deepEqual(faults(report), [], text);
   const { connections, publishes, deliveries } = report;
   assert.equal(connections.established, connections.attempted);
   assert.ok(publishes.attempted > 0);
+  assert.equal(publishes.attempted, publishes.scheduled, text);
+  assert.equal(publishes.unsent, 0, text);
   assert.equal(publishes.acked, acks ? publishes.attempted : 0);
   assert.equal(deliveries.expected, publishes.attempted * fanOut);
   const { observed, lost, duplicate, reordered, corrupt, unexpected } = deliveries;
