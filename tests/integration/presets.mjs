@@ -8,9 +8,9 @@ import { muster, reproduceWords, run, scratch, startBroker } from './lib.mjs';
 const small = {
   'backlog-1000': ['--scale', '0.05'],
   'c1000k': ['--scale', '0.0005'],
-  'chatroom-1000': ['--senders', '5', '--rounds', '10', '--interval', '100ms'],
-  'chatroom-2000': ['--clients', '600', '--senders', '5', '--rounds', '10', '--interval', '100ms'],
-  'chatroom-5000': ['--clients', '800', '--senders', '5', '--rounds', '10', '--interval', '100ms'],
+  'chatroom-1000': ['--scale', '0.04'],
+  'chatroom-2000': ['--scale', '0.03'],
+  'chatroom-5000': ['--scale', '0.02'],
   'group-100': ['--scale', '0.02'],
   'group-200': ['--scale', '0.02'],
   'group-1000': ['--scale', '0.02'],
@@ -62,18 +62,21 @@ async function check(name, args) {
   return { code, verdict, derived };
 }
 
-// A machine whose cores are taken away for long makes such short runs invalid: they are tried again, and when nothing
-// else is wrong after three attempts their exact counts have to do.
+// A machine whose cores are taken away for long makes such short runs invalid: they are tried again. Whose last attempt
+// is still invalid has shown its counts and not that it is valid: that is said, and the whole test does not pass.
+const ATTEMPTS = 6;
+const notShown = [];
 const ofTheMachine = /^(worker \d+ lost .* to clock gaps|schedule_lag p99|worker \d+ was .* busy)/;
 async function checkValid(name, args) {
   let last;
-  for (let attempt = 0; attempt < 3; attempt++) {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     last = await check(name, args);
     if (last.code === 0) return last;
   }
   const others = last.verdict.reasons.filter((reason) => !ofTheMachine.test(reason));
   assert.deepEqual(others, [], `${name} is not valid`);
   console.log(`${name}: the machine is too busy: ${last.verdict.reasons.join('; ')}`);
+  notShown.push(name);
   return last;
 }
 
@@ -109,4 +112,9 @@ for (const command of ['run', 'plan']) {
   assert.equal(wrong.code, 2);
   assert.equal(wrong.out, '');
   assert.match(wrong.err, /^muster: \S+own\.yaml:5:12: population\.clients: "many" is not a number that fits: .*\n$/);
+}
+
+if (notShown.length > 0) {
+  console.log(`this machine is too busy to show that these are valid: ${notShown.join(', ')}: skipped`);
+  process.exit(77);
 }

@@ -202,6 +202,22 @@ static void test_scale(void **state) {
   refuse("--scale 1000: clients would be more than it can be", file, "--scale=1000", NULL);
 }
 
+/* Small enough for any machine: a chatroom is a population before it is anything else. */
+static void test_chatrooms_scale_their_population(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    uint32_t clients;
+  } rooms[] = {{"chatroom-1000", 22}, {"chatroom-2000", 42}, {"chatroom-5000", 102}};
+  for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
+    struct run_arguments a = accept(rooms[i].name, "--scale", "0.02", NULL);
+    assert_int_equal(a.workload.clients, rooms[i].clients);
+    assert_int_equal(a.workload.senders, 2);
+    assert_int_equal(a.workload.rounds, 100);
+    run_arguments_free(&a);
+  }
+}
+
 static void test_words_that_name_nothing(void **state) {
   (void)state;
   refuse("did you mean group-1000?", "group-10000", NULL);
@@ -283,6 +299,7 @@ int main(void) {
       cmocka_unit_test(test_expected_totals),
       cmocka_unit_test(test_the_command_line_overrides),
       cmocka_unit_test(test_scale),
+      cmocka_unit_test(test_chatrooms_scale_their_population),
       cmocka_unit_test(test_words_that_name_nothing),
       cmocka_unit_test(test_presets_come_to_the_published_totals),
   };
