@@ -17,13 +17,17 @@ async function check(workload, args, expected) {
 }
 
 // Only a machine whose cores are taken away for long can make such a run invalid; then it is tried again.
+const machine = /clock gaps|schedule_lag p99|% busy/;
 async function checkValid(...args) {
   let last;
   for (let attempt = 0; attempt < 3; attempt++) {
     last = await check(...args);
     if (last.code === 0) return;
+    const others = last.verdict.reasons.filter((reason) => !machine.test(reason));
+    assert.deepEqual(others, [], 'only the machine may be in the way');
   }
-  assert.fail(`not valid: ${JSON.stringify(last.verdict)}`);
+  console.log('this machine is too busy to tell whether such a run is valid: skipped');
+  process.exit(77);
 }
 
 await checkValid('private', ['--clients', '1000', '--rate', '5000', '--warmup', '2s', '--duration', '5s'], {
