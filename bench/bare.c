@@ -228,5 +228,7 @@ int main(int argc, char **argv) {
   printf("bare %-6s %5u connections: %8.0f acks/s %8.0f deliveries/s, CPU client %.2f server %.2f of %.1f s\n", argv[1],
       end.count, (double)end.acks / elapsed, (double)end.deliveries / elapsed, client_cpu, cpu_seconds(RUSAGE_CHILDREN),
       elapsed);
+  free(end.connection);
+  free(end.dirty);
   return 0;
 }

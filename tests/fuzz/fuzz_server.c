@@ -256,7 +256,7 @@ static const char *const topics[] = {"p_msg", "g_msg", "s_msg", "c_msg", "c_join
     "clear_unread", "qry_user_info", "qry_online_status", "nothing", ""};
 static const char *const targets[] = {"bob", "alice", "group", "room", "carol", "nobody", "", "p\x01\xff"};
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 /* First byte: topic; second: target, its upper half the index. */
 static void step_request(int32_t cmd, const uint8_t *data, size_t len) {

@@ -74,12 +74,11 @@ static void on_acked(struct client *client, uint32_t token, int32_t code) {
 static void on_delivered(struct client *client, struct view content, bool overlap) {
   struct payload payload;
   enum payload_result result = payload_read(tool.run.driver->payload_form, content.data, content.len, &payload);
-  if (overlap || result != PAYLOAD_OK || payload.run_id != RUN_ID) {
-    tool.unexpected++;
-  } else if (payload.phase == PAYLOAD_MEASURE && payload.sender == 0) {
+  bool ours = !overlap && result == PAYLOAD_OK && payload.run_id == RUN_ID;
+  if (ours && payload.phase == PAYLOAD_MEASURE && payload.sender == 0) {
     tool.deliveries++;
     tool.own_copies += client->index == 0;
-  } else if (payload.phase == PAYLOAD_WARM_UP && payload.sender == client->index) {
+  } else if (ours && payload.phase == PAYLOAD_WARM_UP && payload.sender == client->index) {
     tool.echoes++;
   } else {
     tool.unexpected++;

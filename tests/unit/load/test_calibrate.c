@@ -156,6 +156,10 @@ static void leaves_damaged_files_alone(void **state) {
   struct place *place = *state;
   struct calibration calibration = of_sample(400);
   assert_int_equal(calibration_store(place->path, &calibration, NULL), STATUS_OK);
+  static const char no_cpus[] =
+      "{\"kind\":\"muster calibrations\",\"version\":1,\"calibrations\":[{\"machine\":{\"hostname\":\"a\","
+      "\"cpu_model\":\"b\",\"kernel\":\"c\",\"usable_cpus\":-1},\"protocol\":\"p\",\"shape\":\"s\","
+      "\"measured_at\":\"t\",\"ceiling_publishes_per_second\":1}]}";
   static const char *const damaged[] = {
       "",
       "{",
@@ -163,10 +167,7 @@ static void leaves_damaged_files_alone(void **state) {
       "{\"kind\":\"muster calibrations\",\"version\":2,\"calibrations\":[]}",
       "{\"kind\":\"other\",\"version\":1,\"calibrations\":[]}",
       "{\"kind\":\"muster calibrations\",\"version\":1,\"calibrations\":[{}]}",
-      "{\"kind\":\"muster "
-      "calibrations\",\"version\":1,\"calibrations\":[{\"machine\":{\"hostname\":\"a\",\"cpu_model\":"
-      "\"b\",\"kernel\":\"c\",\"usable_cpus\":-1},\"protocol\":\"p\",\"shape\":\"s\",\"measured_at\":\"t\","
-      "\"ceiling_publishes_per_second\":1}]}",
+      no_cpus,
   };
   struct calibrations *all = calloc(1, sizeof *all);
   for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {

@@ -77,7 +77,8 @@ static void assert_confirmed(const struct search *search) {
 
 static void finds_every_knee(void **state) {
   (void)state;
-  for (double knee = 101; knee < 1e6; knee *= 1.037) {
+  for (int i = 0; i < 254; i++) {
+    double knee = 101 * pow(1.037, i); /* up to nearly a million */
     struct server server = {.knee = knee};
     struct search_settings settings = settings_of(100, 1e6);
     struct search search = run(&settings, &server);
@@ -92,7 +93,7 @@ static void finds_every_knee(void **state) {
 
 static void finds_counts_to_the_last_one(void **state) {
   (void)state;
-  for (double knee = 3; knee <= 200; knee++) {
+  for (int knee = 3; knee <= 200; knee++) {
     struct server server = {.knee = knee};
     struct search_settings settings = settings_of(2, 1000);
     settings.whole_numbers = true;

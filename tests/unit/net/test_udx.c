@@ -496,9 +496,9 @@ static void streams_share_a_connection(void **state) {
   struct world world;
   struct many many;
   begin_many(&world, &many, (struct conditions){.delay_ns = 2 * NS_PER_MS, .loss = 0.02, .jitter = 0.1});
-  for (uint8_t salt = 0; salt < MANY; salt++) {
+  for (int salt = 0; salt < MANY; salt++) {
     struct udx_stream *stream = udx_open_stream(world.side[0].udx);
-    bytes[0] = salt;
+    bytes[0] = (uint8_t)salt;
     for (size_t at = 1; at < MANY_BYTES; at++)
       bytes[at] = pattern(at, salt);
     assert_true(udx_write(stream, bytes, MANY_BYTES));

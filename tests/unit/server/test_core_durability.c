@@ -388,8 +388,8 @@ static void threads_post_in_order(void **state) {
   enum { EACH = 4000 };
   struct poster posters[RIG_GATEWAYS];
   pthread_t threads[RIG_GATEWAYS];
-  for (uint16_t i = 0; i < RIG_GATEWAYS; i++)
-    posters[i] = (struct poster){&rig, rig_user(&rig, i ? "carol" : "alice", i), EACH};
+  for (int i = 0; i < RIG_GATEWAYS; i++)
+    posters[i] = (struct poster){&rig, rig_user(&rig, i ? "carol" : "alice", (uint16_t)i), EACH};
   for (int i = 0; i < RIG_GATEWAYS; i++)
     assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
   for (uint32_t gateway = 0; gateway < RIG_GATEWAYS; gateway++) {
