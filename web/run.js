@@ -216,6 +216,12 @@ function latencySection(r, clocks) {
 
 // --- over time --------------------------------------------------------------------------------------------------
 
+// The last row is as long as what the measure phase leaves for it.
+function secondsOfRow({ series, phases }, row) {
+  const left = phases.measure_s - row * series.interval_s;
+  return left > 0 ? Math.min(series.interval_s, left) : series.interval_s;
+}
+
 function timeAxis(r) {
   const { series } = r;
   const step = series.interval_s;
@@ -256,7 +262,7 @@ function latencyOverTime(r, x, name) {
 }
 
 function ratesOverTime(r, x) {
-  const rate = (values) => values.map((value) => value / r.series.interval_s);
+  const rate = (values) => values.map((value, i) => value / secondsOfRow(r, i));
   const publishes = chart({
     id: 'time-publishes', title: 'Publishes per second', x, sync: 'time', shade: besideMeasure(x),
     y: { format: (value) => `${formatRate(value)} /s`, tick: formatCountTick },

@@ -58,27 +58,27 @@ enum status outputs_check(const struct run_arguments *arguments, struct err *err
   return status;
 }
 
-static void log_second(
-    struct outputs *outputs, const struct report *report, uint32_t second, const struct histogram *clock) {
+static void log_second(struct outputs *outputs, const struct report *report, const struct run_second *told) {
   static const char *const tags[SERIES_CLOCKS] = {"ack", "delivery", "schedule_lag"};
   struct err *err = &outputs->hlog_err;
   enum status status = STATUS_OK;
-  if (second == 0) status = hlog_write_report_head(outputs->hlog_series, report, err);
+  if (told->second == 0) status = hlog_write_report_head(outputs->hlog_series, report, err);
   for (int i = 0; i < SERIES_CLOCKS && status == STATUS_OK; i++) {
-    if (clock[i].count) status = hlog_write_interval(outputs->hlog_series, tags[i], second, 1, &clock[i], err);
+    const struct histogram *clock = &told->clock[i];
+    if (clock->count == 0) continue;
+    status = hlog_write_interval(outputs->hlog_series, tags[i], told->second, told->length_s, clock, err);
   }
   if (outputs->hlog_status == STATUS_OK) outputs->hlog_status = status;
   fflush(outputs->hlog_series);
 }
 
-static void take_second(void *context, const struct report *report, uint32_t second,
-    const struct report_second *figures, const struct histogram clock[SERIES_CLOCKS]) {
+static void take_second(void *context, const struct report *report, const struct run_second *told) {
   struct outputs *outputs = context;
   if (outputs->jsonl) {
-    jsonl_write_second(outputs->jsonl, second, figures);
+    jsonl_write_second(outputs->jsonl, told->second, told->figures);
     fflush(outputs->jsonl); /* an error stays in the file and is told at its end */
   }
-  if (outputs->hlog_series) log_second(outputs, report, second, clock);
+  if (outputs->hlog_series) log_second(outputs, report, told);
 }
 
 enum status outputs_open(struct outputs *out, const struct run_arguments *arguments, struct err *err) {

@@ -50,6 +50,19 @@ static void record(const struct load_client *client, enum report_clock clock, ui
   histogram_record(&client->worker->area->clock[clock], (int64_t)(to_ns - from_ns));
 }
 
+/* The series is of the measure phase alone, which may end within a second: what comes later is in no row. */
+static void count_second(const struct load_client *client, enum series_column column, uint64_t now_ns) {
+  struct worker *worker = client->worker;
+  if (now_ns < worker->control->end_ns[TRAFFIC_MEASURE]) series_count(worker->series, column, now_ns, 1);
+}
+
+static void record_second(
+    const struct load_client *client, enum series_clock clock, uint64_t from_ns, uint64_t now_ns) {
+  struct worker *worker = client->worker;
+  if (now_ns >= worker->control->end_ns[TRAFFIC_MEASURE]) return;
+  series_record(worker->series, clock, now_ns, (int64_t)(now_ns - from_ns));
+}
+
 static uint32_t recipient_of(const struct load_client *client) {
   return topology_recipient(&client->worker->plan->topology, client->base.index);
 }
@@ -148,8 +161,8 @@ static void count_attempt(
   }
   if (phase != TRAFFIC_MEASURE) return;
   record(client, CLOCK_SCHEDULE_LAG, scheduled_ns, written_ns);
-  series_count(worker->series, SERIES_ATTEMPTED, written_ns, 1);
-  series_record(worker->series, SERIES_LAG, written_ns, (int64_t)(written_ns - scheduled_ns));
+  count_second(client, SERIES_ATTEMPTED, written_ns);
+  record_second(client, SERIES_LAG, scheduled_ns, written_ns);
 }
 
 /* Sends the next message that the sender owes in a phase; false when it has to stay due. */
@@ -209,7 +222,7 @@ static bool send_looped(struct load_client *client, enum traffic_phase phase, ui
     tally_of(client, phase)->publishes.scheduled--;
     return false;
   }
-  if (phase == TRAFFIC_MEASURE) series_count(worker->series, SERIES_SCHEDULED, now_ns, 1);
+  if (phase == TRAFFIC_MEASURE) count_second(client, SERIES_SCHEDULED, now_ns);
   return true;
 }
 
@@ -272,7 +285,7 @@ void client_due(struct load_client *client, enum traffic_phase phase, uint32_t s
   struct backlog *backlog = &client->sending[phase].backlog;
   tally_of(client, phase)->publishes.scheduled++;
   if (phase == TRAFFIC_MEASURE) {
-    series_count(worker->series, SERIES_SCHEDULED, worker->control->start_ns[phase] + offset_ns, 1);
+    count_second(client, SERIES_SCHEDULED, worker->control->start_ns[phase] + offset_ns);
   }
   backlog->due = sequence + 1;
   if (client->base.state != CLIENT_ESTABLISHED) {
@@ -332,7 +345,7 @@ static void end_established(struct load_client *client, int32_t code) {
   codes_add(&connections_of(client)->connections.dropped, code, 1);
   if (!worker_in_traffic(worker)) return;
   leave(client, now_ns);
-  if (now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) series_count(worker->series, SERIES_DROPPED, now_ns, 1);
+  if (now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) count_second(client, SERIES_DROPPED, now_ns);
 }
 
 /* Twice as long after each failure, and less a random part, or all would come back at once, time and again. */
@@ -415,7 +428,7 @@ static void come_back(struct load_client *client, uint64_t now_ns) {
   storm->last_returned_ns = now_ns;
   connections_of(client)->connections.reconnected++;
   record(client, CLOCK_RECOVER, client->lost_ns, now_ns);
-  series_count(worker->series, SERIES_ESTABLISHED, now_ns, 1);
+  count_second(client, SERIES_ESTABLISHED, now_ns);
   client->returned_ns = now_ns;
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
     ledger_established(ledger_of(client, (enum traffic_phase)phase), recipient_of(client), now_ns);
@@ -474,7 +487,7 @@ static void take_answer(struct load_client *client, enum traffic_phase phase, ui
   client->sending[phase].outstanding--;
   if (code != 0) {
     codes_add(&tally->publishes.rejected, code, 1);
-    if (phase == TRAFFIC_MEASURE) series_count(worker->series, SERIES_REJECTED, now_ns, 1);
+    if (phase == TRAFFIC_MEASURE) count_second(client, SERIES_REJECTED, now_ns);
     return;
   }
   tally->publishes.acked++;
@@ -483,8 +496,8 @@ static void take_answer(struct load_client *client, enum traffic_phase phase, ui
   uint64_t scheduled_ns = ledger_scheduled_ns(ledger, slot);
   record(client, CLOCK_ACK, scheduled_ns, now_ns);
   record(client, CLOCK_ACK_SERVICE, ledger_written_ns(ledger, slot), now_ns);
-  series_count(worker->series, SERIES_ACKED, now_ns, 1);
-  series_record(worker->series, SERIES_ACK, now_ns, (int64_t)(now_ns - scheduled_ns));
+  count_second(client, SERIES_ACKED, now_ns);
+  record_second(client, SERIES_ACK, scheduled_ns, now_ns);
 }
 
 static void on_acked(struct client *base, uint32_t token, int32_t code) {
@@ -531,8 +544,8 @@ static void count_first(
   if (phase != TRAFFIC_MEASURE) return;
   record(client, CLOCK_DELIVERY, payload->scheduled_ns, now_ns);
   record(client, CLOCK_DELIVERY_SERVICE, payload->written_ns, now_ns);
-  series_count(worker->series, SERIES_DELIVERED, now_ns, 1);
-  series_record(worker->series, SERIES_DELIVERY, now_ns, (int64_t)(now_ns - payload->scheduled_ns));
+  count_second(client, SERIES_DELIVERED, now_ns);
+  record_second(client, SERIES_DELIVERY, payload->scheduled_ns, now_ns);
 }
 
 /* The sender's own message came back: where that is the answer, its place is free. */

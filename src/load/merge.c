@@ -18,26 +18,23 @@ void merge_second(
   }
 }
 
-void merge_counts(const struct plan *plan, uint32_t from, uint32_t to, struct report_second *out) {
+void merge_counts(const struct plan *plan, uint32_t second, struct report_second *out) {
   for (uint32_t w = 0; w < plan->workers; w++) {
-    const struct series *series = plan->shared.series[w];
-    for (uint32_t s = from; s < series->seconds && s < to; s++) {
-      const uint64_t *row = series->rows[s];
-      out->scheduled += peek(&row[SERIES_SCHEDULED]);
-      out->attempted += peek(&row[SERIES_ATTEMPTED]);
-      out->acked += peek(&row[SERIES_ACKED]);
-      out->rejected += peek(&row[SERIES_REJECTED]);
-      out->delivered += peek(&row[SERIES_DELIVERED]);
-      out->established += peek(&row[SERIES_ESTABLISHED]);
-      out->dropped += peek(&row[SERIES_DROPPED]);
-    }
+    const uint64_t *row = plan->shared.series[w]->rows[second];
+    out->scheduled += peek(&row[SERIES_SCHEDULED]);
+    out->attempted += peek(&row[SERIES_ATTEMPTED]);
+    out->acked += peek(&row[SERIES_ACKED]);
+    out->rejected += peek(&row[SERIES_REJECTED]);
+    out->delivered += peek(&row[SERIES_DELIVERED]);
+    out->established += peek(&row[SERIES_ESTABLISHED]);
+    out->dropped += peek(&row[SERIES_DROPPED]);
   }
 }
 
-/* An interrupted run has fewer seconds than rows; what was counted later belongs to its last one. */
+/* An interrupted run has fewer seconds than rows. */
 static void merge_rows(const struct plan *plan, struct report *report) {
   for (uint32_t s = 0; s < report->seconds; s++)
-    merge_counts(plan, s, s + 1 == report->seconds ? UINT32_MAX : s + 1, &report->second[s]);
+    merge_counts(plan, s, &report->second[s]);
 }
 
 static bool clock_is_used(const struct plan *plan, enum report_clock clock) {

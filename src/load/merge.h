@@ -10,7 +10,7 @@ void merge_second(
     const struct plan *plan, uint32_t second, struct histogram clock[SERIES_CLOCKS], struct report_second *out);
 
 /* Adds the counters of the seconds from..to-1 of all workers, as far as there are any. */
-void merge_counts(const struct plan *plan, uint32_t from, uint32_t to, struct report_second *out);
+void merge_counts(const struct plan *plan, uint32_t second, struct report_second *out);
 
 /* Adds up tallies, clocks, seconds' counters and workers; settles the ledgers. died[i]: worker i ended without having
  * settled its own counts, so what it left open is charged to cause here. Allocates what the report owns. */

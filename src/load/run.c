@@ -304,7 +304,7 @@ static void release_traffic(struct run *run) {
 }
 
 /* Hands a second on whose intervals were just read. */
-static void tell_second(struct run *run, uint32_t second, bool is_last) {
+static void tell_second(struct run *run, uint32_t second) {
   const struct run_seconds *seconds = &run->options->seconds;
   if (!seconds->over) return;
   const struct control *control = run->plan.shared.control;
@@ -314,24 +314,24 @@ static void tell_second(struct run *run, uint32_t second, bool is_last) {
     rfc3339(start_ns, report->measure_started_at, sizeof(report->measure_started_at));
   }
   struct report_second figures = report->second[second];
-  merge_counts(&run->plan, second, is_last ? UINT32_MAX : second + 1, &figures);
-  seconds->over(seconds->context, report, second, &figures, run->clock);
+  merge_counts(&run->plan, second, &figures);
+  double left_s =
+      seconds_since(control->start_ns[TRAFFIC_MEASURE] + second * NS_PER_SEC, control->end_ns[TRAFFIC_MEASURE]);
+  const struct run_second told = {second, left_s < 1 ? left_s : 1, &figures, run->clock};
+  seconds->over(seconds->context, report, &told);
 }
 
 /* Reads every second that is over for long enough, while the workers still hold it. */
 static void take_seconds(struct run *run, uint64_t now_ns) {
   uint64_t start_ns = run->plan.shared.control->start_ns[TRAFFIC_MEASURE];
   struct report *report = run->report;
-  /* The last row also holds what came after the phase: it is read when all is over. */
-  while (run->seconds_taken + 1 < report->seconds &&
+  while (run->seconds_taken < report->seconds &&
          now_ns >= start_ns + (run->seconds_taken + 1) * NS_PER_SEC + SECOND_LATE_NS) {
     uint32_t second = run->seconds_taken++;
     merge_second(&run->plan, second, run->clock, &report->second[second]);
     run->shown = report->second[second];
     uint64_t end_ns = run->plan.shared.control->end_ns[TRAFFIC_MEASURE];
-    if (start_ns + second * NS_PER_SEC < end_ns) {
-      tell_second(run, second, start_ns + (second + 1) * NS_PER_SEC >= end_ns);
-    }
+    if (start_ns + second * NS_PER_SEC < end_ns) tell_second(run, second);
   }
 }
 
@@ -562,7 +562,7 @@ static void run_phases(struct run *run) {
   note_traffic_times(run);
   for (uint32_t s = run->seconds_taken; s < run->report->seconds; s++) {
     merge_second(&run->plan, s, run->clock, &run->report->second[s]);
-    tell_second(run, s, s + 1 == run->report->seconds);
+    tell_second(run, s);
   }
 }
 

@@ -34,11 +34,18 @@ struct run_watch {
   void (*ready)(void *context);
 };
 
-/* What each second of the measure phase brought, told when a second more has passed, the last one when all is over. In
- * a run that is cut short the last one may lack what came after it was told. Called by the control process. */
+/* A second of the measure phase; the last one may be shorter. */
+struct run_second {
+  uint32_t second;
+  double length_s;
+  const struct report_second *figures;
+  const struct histogram *clock; /* SERIES_CLOCKS of them */
+};
+
+/* What each second brought, told when a second more has passed, at the latest when all is over. Called by the control
+ * process. */
 struct run_seconds {
-  void (*over)(void *context, const struct report *report, uint32_t second, const struct report_second *figures,
-      const struct histogram clock[SERIES_CLOCKS]); /* may be NULL */
+  void (*over)(void *context, const struct report *report, const struct run_second *told); /* may be NULL */
   void *context;
 };
 

@@ -17,14 +17,16 @@ void series_start(struct series *series, uint64_t t0_ns) {
   series->t0_ns = t0_ns;
 }
 
+/* series->seconds: in no row. */
 static uint32_t second_of(const struct series *series, uint64_t now_ns) {
-  if (now_ns <= series->t0_ns) return 0;
+  if (now_ns < series->t0_ns) return series->seconds;
   uint64_t second = (now_ns - series->t0_ns) / NS_PER_SEC;
-  return second < series->seconds ? (uint32_t)second : series->seconds - 1;
+  return second < series->seconds ? (uint32_t)second : series->seconds;
 }
 
 void series_count(struct series *series, enum series_column column, uint64_t now_ns, uint64_t count) {
-  series->rows[second_of(series, now_ns)][column] += count;
+  uint32_t second = second_of(series, now_ns);
+  if (second < series->seconds) series->rows[second][column] += count;
 }
 
 static void reuse(struct series_interval *interval, uint64_t stamp) {
@@ -37,6 +39,7 @@ static void reuse(struct series_interval *interval, uint64_t stamp) {
 
 void series_record(struct series *series, enum series_clock clock, uint64_t now_ns, int64_t value_ns) {
   uint32_t second = second_of(series, now_ns);
+  if (second == series->seconds) return;
   uint64_t stamp = (uint64_t)second + 1;
   struct series_interval *interval = &series->ring[second % SERIES_RING];
   uint64_t held = atomic_load_explicit(&interval->second, memory_order_relaxed);

@@ -16,7 +16,7 @@ enum series_column {
   SERIES_ATTEMPTED,
   SERIES_ACKED,
   SERIES_REJECTED,
-  SERIES_DELIVERED, /* first deliveries of expected messages */
+  SERIES_DELIVERED, /* first arrivals, whether their publish is acked or not */
   SERIES_ESTABLISHED,
   SERIES_DROPPED,
   SERIES_COLUMNS
@@ -43,8 +43,8 @@ size_t series_size(uint32_t seconds);
 struct series *series_init(void *memory, uint32_t seconds);
 void series_start(struct series *series, uint64_t t0_ns);
 
-/* Events before t0 or beyond the last row are counted in the first and last row. A value of a second whose place in
- * the ring is taken by a later one is left out of the series. */
+/* Events before t0 or beyond the last row are left out, and so is a value of a second whose place in the ring is taken
+ * by a later one. */
 void series_count(struct series *series, enum series_column column, uint64_t now_ns, uint64_t count);
 void series_record(struct series *series, enum series_clock clock, uint64_t now_ns, int64_t value_ns);
 

@@ -33,7 +33,7 @@ function intervals(name) {
   return found;
 }
 
-const run = call(muster, ["run", "private", "--clients", "6", "--rate", "40", "--warmup", "100ms", "--duration", "3s",
+const run = call(muster, ["run", "private", "--clients", "6", "--rate", "40", "--warmup", "100ms", "--duration", "2500ms",
   "--slo", "lost=0, duplicate<=1, ack.mean<1ns", "--quiet", "--output", "run.json", "--jsonl", "-", "--csv", "run.csv",
   "--junit", "run.junit", "--markdown", "run.markdown", "--hlog", "run.hlog", "--hlog-series", "series.hlog"], [1, 3]);
 const report = JSON.parse(text("run.json"));
@@ -70,6 +70,9 @@ for (const tag of ["ack", "delivery", "schedule_lag"]) {
   for (const one of found) counts[Math.round((one.startTimeStampMsec - start) / 1000)] += one.totalCount;
   assert.deepEqual(counts, report.series[tag].count, tag);
   assert.ok(counts.some((count) => count > 0));
+  for (const one of found.filter((last) => last.startTimeStampMsec - start > 1500)) { // half a second was left for it
+    assert.equal(one.endTimeStampMsec - one.startTimeStampMsec, 500, tag);
+  }
 }
 console.log("histogram logs hold what the report says");
 

@@ -126,6 +126,12 @@ async function checkRunFigures(page, report) {
       assert.ok(says(row[i + 1], value), `${clock} ${name} of second ${second}: ${row[i + 1]} for ${value}`);
     }));
   }
+  const { head, rows } = await tableOf(page, 'time-publishes');
+  rows.forEach((row, second) => {
+    const rate = report.series.scheduled[second] / Math.min(1, report.phases.measure_s - second);
+    const shown = row[head.indexOf('scheduled')];
+    assert.ok(says(shown, rate, { path: 'per_second' }), `publishes of second ${second}: ${shown} for ${rate}`);
+  });
 }
 
 async function checkObserved(page, report) {
@@ -305,7 +311,7 @@ async function checkKinds(html, report) {
   await broken.check();
 }
 
-const report = runMuster(['run', 'group', '--clients', '20', '--group-senders', '3', '--rate', '200', '--duration', '2s', '--warmup',
+const report = runMuster(['run', 'group', '--clients', '20', '--group-senders', '3', '--rate', '200', '--duration', '2500ms', '--warmup',
   '200ms', '--arrivals', 'poisson', '--slo', 'delivery.p90<60s,lost=0', '--html', inScratch('run.html')], 'run');
 const html = readFileSync(inScratch('run.html'), 'utf8');
 const runFile = inScratch('run.html');
