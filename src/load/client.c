@@ -198,6 +198,16 @@ static bool send_next(struct load_client *client, enum traffic_phase phase, uint
   return true;
 }
 
+static bool is_returning(const struct load_client *client) {
+  return client->lost_ns > client->returned_ns;
+}
+
+/* Before the traffic has begun a lost client stays lost: the run is not valid anyway. */
+static bool returns(const struct load_client *client) {
+  struct worker *worker = client->worker;
+  return worker->plan->workload->storm && worker_in_traffic(worker);
+}
+
 /* The phase in which a closed loop publishes at a moment; TRAFFIC_PHASES: in none. */
 static enum traffic_phase loop_phase(struct worker *worker, uint64_t now_ns) {
   const struct control *control = worker->control;
@@ -254,7 +264,7 @@ static void go_on(struct load_client *client) {
 void client_start_loop(struct load_client *client, enum traffic_phase phase) {
   if (client->base.state == CLIENT_ESTABLISHED) {
     go_on(client);
-  } else if (phase == TRAFFIC_MEASURE && is_sender(client)) {
+  } else if (phase == TRAFFIC_MEASURE && is_sender(client) && !is_returning(client)) {
     finish_loop(client);
   }
 }
@@ -312,10 +322,6 @@ static void release(struct load_client *client) {
   driver_of(client)->released(&client->base);
 }
 
-static bool is_returning(const struct load_client *client) {
-  return client->lost_ns > client->returned_ns;
-}
-
 static void end_before_established(struct load_client *client, int32_t code) {
   if (is_returning(client)) {
     codes_add(&client->worker->area->storm.failed, code, 1);
@@ -336,7 +342,8 @@ static void leave(struct load_client *client, uint64_t now_ns) {
     client_give_up_backlog(client, (enum traffic_phase)phase, CAUSE_NOT_CONNECTED);
   }
   time_out_all(client, CAUSE_CONNECTION_LOST);
-  if (worker->plan->closed && is_sender(client)) finish_loop(client);
+  bool goes_on = returns(client) && !all_is_answered(client);
+  if (worker->plan->closed && is_sender(client) && !goes_on) finish_loop(client);
 }
 
 static void end_established(struct load_client *client, int32_t code) {
@@ -386,12 +393,6 @@ void client_lose(struct load_client *client) {
   leave(client, now_ns);
   release(client);
   wait_to_return(client);
-}
-
-/* Before the traffic has begun a lost client stays lost: the run is not valid anyway. */
-static bool returns(const struct load_client *client) {
-  struct worker *worker = client->worker;
-  return worker->plan->workload->storm && worker_in_traffic(worker);
 }
 
 /* What the server ends after it was asked to is the storm, once for each client, and no drop. */

@@ -919,6 +919,23 @@ static void test_nobody_returns(void **state) {
   end(trial);
 }
 
+/* A storm interrupts a closed loop and does not end it: who is back makes the rest of its publishes. */
+static void test_closed_loop_outlives_a_storm(void **state) {
+  (void)state;
+  struct trial *trial = storm_of(TOPOLOGY_RING);
+  trial->workload.load = LOAD_CLOSED;
+  trial->workload.rate_per_sec = 0;
+  trial->workload.outstanding = 1;
+  trial->workload.publishes = 3000;
+  trial->workload.storm_at_ns = 1; /* long before all is sent */
+  trial->workload.duration_ns = 60 * NS_PER_SEC;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_int_equal(trial->report.storm.returned, CLIENTS);
+  assert_int_equal(trial->report.ended_by, ENDED_BY_COUNT);
+  assert_int_equal(trial->report.measure.publishes.attempted, 3000);
+  end(trial);
+}
+
 static void interrupt_when_dropped(struct trial *trial, const struct run_progress *progress) {
   if (progress->phase == RUN_MEASURE && progress->dropped > 0) trial->interrupted = 1;
 }
@@ -1003,6 +1020,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_storm_brings_everybody_back),
       cmocka_unit_test(test_refused_returns_are_tried_again),
       cmocka_unit_test(test_nobody_returns),
+      cmocka_unit_test(test_closed_loop_outlives_a_storm),
       cmocka_unit_test(test_dropped_in_a_storm),
       cmocka_unit_test(test_held_connections),
   };
