@@ -240,7 +240,9 @@ static void finish_loop(struct load_client *client) {
   struct worker *worker = client->worker;
   if (client->finished) return;
   client->finished = true;
-  if (--worker->unfinished == 0) worker->area->done_ns = clock_now_ns();
+  if (--worker->unfinished > 0) return;
+  worker->area->done_ns = clock_now_ns();
+  plan_end_loops(worker->plan); /* at once: what comes from now on is late */
 }
 
 static bool all_is_answered(const struct load_client *client) {

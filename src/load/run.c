@@ -335,18 +335,6 @@ static void take_seconds(struct run *run, uint64_t now_ns) {
   }
 }
 
-/* When the closed loops of all workers were through; 0: not yet, or nothing but time ends them. */
-static uint64_t loops_done_ns(const struct run *run) {
-  uint64_t last_ns = 0;
-  if (!run->plan.closed || workload_limit(&run->workload) == 0) return 0;
-  for (uint32_t i = 0; i < run->plan.workers; i++) {
-    uint64_t done_ns = run->plan.shared.area[i].done_ns;
-    if (done_ns == 0) return 0;
-    if (done_ns > last_ns) last_ns = done_ns;
-  }
-  return last_ns;
-}
-
 static bool is_out_of_capacity(const struct run *run) {
   for (uint32_t i = 0; i < run->plan.workers; i++) {
     if (run->plan.shared.area[i].out_of_capacity) return true;
@@ -357,11 +345,9 @@ static bool is_out_of_capacity(const struct run *run) {
 /* Closed loops end the measure phase when they are through, or when there is no room to account for more. */
 static void end_loops(struct run *run) {
   struct control *control = run->plan.shared.control;
-  uint64_t done_ns = loops_done_ns(run);
-  if (done_ns > control->start_ns[TRAFFIC_MEASURE]) {
+  if (plan_end_loops(&run->plan)) {
     run->report->ended_by = ENDED_BY_COUNT;
-    if (done_ns < control->end_ns[TRAFFIC_MEASURE]) control->end_ns[TRAFFIC_MEASURE] = done_ns;
-  } else if (is_out_of_capacity(run)) {
+  } else if (is_out_of_capacity(run) && clock_now_ns() < control->end_ns[TRAFFIC_MEASURE]) {
     run->report->ended_by = ENDED_BY_CAPACITY;
     control->end_ns[TRAFFIC_MEASURE] = clock_now_ns();
   }
@@ -387,6 +373,7 @@ static void traffic_phase(struct run *run, enum traffic_phase phase) {
     if (phase == TRAFFIC_MEASURE) storm_if_due(run);
     if (phase == TRAFFIC_MEASURE && run->plan.closed) end_loops(run);
   }
+  if (phase == TRAFFIC_MEASURE && run->plan.closed && goes_on(run)) end_loops(run); /* a worker may have ended it */
   if (goes_on(run)) return;
   run->report->ended_by = ENDED_BY_INTERRUPTION;
   uint64_t now_ns = clock_now_ns();

@@ -25,6 +25,26 @@ static uint32_t usable_cores(void) {
   return count > 0 ? (uint32_t)count : 1;
 }
 
+/* When the closed loops of all workers were through; 0: not yet, or nothing but time ends them. */
+static uint64_t loops_done_ns(const struct plan *plan) {
+  uint64_t last_ns = 0;
+  if (!plan->closed || workload_limit(plan->workload) == 0) return 0;
+  for (uint32_t i = 0; i < plan->workers; i++) {
+    uint64_t done_ns = plan->shared.area[i].done_ns;
+    if (done_ns == 0) return 0;
+    if (done_ns > last_ns) last_ns = done_ns;
+  }
+  return last_ns;
+}
+
+bool plan_end_loops(const struct plan *plan) {
+  struct control *control = plan->shared.control;
+  uint64_t done_ns = loops_done_ns(plan);
+  if (done_ns <= control->start_ns[TRAFFIC_MEASURE] || done_ns > control->end_ns[TRAFFIC_MEASURE]) return false;
+  control->end_ns[TRAFFIC_MEASURE] = done_ns;
+  return true;
+}
+
 uint32_t plan_workers(const struct workload *workload, uint64_t nofile) {
   if (workload->workers > 0) return workload->workers;
   uint64_t room = nofile > WORKER_DESCRIPTORS ? nofile - WORKER_DESCRIPTORS : 1;

@@ -33,7 +33,7 @@ struct control {
   _Atomic uint32_t stage; /* enum stage */
   _Atomic uint64_t connect_deadline_ns;
   _Atomic uint64_t start_ns[TRAFFIC_PHASES];
-  _Atomic uint64_t end_ns[TRAFFIC_PHASES]; /* moves forward in time only when a phase is cut short */
+  _Atomic uint64_t end_ns[TRAFFIC_PHASES]; /* moves, to an earlier time, only when a phase is cut short */
 };
 
 enum worker_state {
@@ -104,6 +104,10 @@ enum status plan_schedule(
     const struct workload *workload, enum traffic_phase phase, struct schedule *out, struct err *err);
 /* Publishes a second that the accounting of closed loops has room for. */
 double plan_max_rate(const struct workload *workload);
+
+/* Closed loops of a number of publishes: true when those of all workers are through, in the measure phase, which then
+ * ends with the last answer. */
+bool plan_end_loops(const struct plan *plan);
 
 /* How many workers a workload gets: as asked, else one per usable core and more where the descriptor limit asks. */
 uint32_t plan_workers(const struct workload *workload, uint64_t nofile);

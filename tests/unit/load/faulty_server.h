@@ -147,10 +147,11 @@ struct faults {
   bool hang_up_on_return;  /* client 4's connection is closed on the first publish after it came back */
   uint32_t refuse_returns; /* so many of those who come back are closed first */
   bool refuse_every_return;
-  bool keep;            /* what goes to clients who were never in waits for their hello */
-  uint32_t forget_from; /* of what was kept for client 9, all from this one on; 0: nothing */
-  bool hold_a_worker;   /* the second one: see hold_back */
-  uint32_t hang_up_on;  /* index + 1: is sent what was kept, and then closed */
+  bool keep;              /* what goes to clients who were never in waits for their hello */
+  uint32_t deliver_after; /* all deliveries wait until so many publishes are acked, and then 2 ms; 0: none waits */
+  uint32_t forget_from;   /* of what was kept for client 9, all from this one on; 0: nothing */
+  bool hold_a_worker;     /* the second one: see hold_back */
+  uint32_t hang_up_on;    /* index + 1: is sent what was kept, and then closed */
 };
 
 #define KEPT_MAX 1024
@@ -233,6 +234,25 @@ static bool hangs_up(const struct peer *peer, const struct payload *payload) {
   return payload->sequence + 1 == faults->hang_up_at || (faults->hang_up_on_return && peer->is_back);
 }
 
+static void keep(uint32_t recipient, const uint8_t *payload) {
+  if (server->kept_count == KEPT_MAX) return;
+  struct kept *kept = &server->kept[server->kept_count++];
+  kept->recipient = recipient;
+  memcpy(kept->payload, payload, PAYLOAD);
+}
+
+static void deliver_kept(struct timer *timer, uint64_t now_ns) {
+  (void)timer, (void)now_ns;
+  for (uint32_t i = 0; i < server->kept_count; i++)
+    send_delivery(server->client[server->kept[i].recipient], server->kept[i].payload);
+}
+
+static void deliver_when_acked(void) {
+  if (server->measured != server->faults.deliver_after) return;
+  server->holding.fire = deliver_kept;
+  timer_arm(loop_wheel(server->loop), &server->holding, clock_now_ns() + 2 * NS_PER_MS);
+}
+
 static void on_publish(struct peer *peer, const uint8_t *record) {
   const struct faults *faults = &server->faults;
   struct payload payload;
@@ -258,14 +278,15 @@ static void on_publish(struct peer *peer, const uint8_t *record) {
   ack[5] = rejects ? REJECTION : 0;
   if (!(measured && hits(faults->no_answer))) stream_write(&peer->stream, ack, sizeof(ack));
   if (measured && hits(faults->reject)) return;
+  if (measured && faults->deliver_after > 0) {
+    keep(recipient, record + 9);
+    deliver_when_acked();
+    return;
+  }
   for (uint32_t i = 0; i < CLIENTS; i++) {
     bool addressed = recipient == TO_GROUP ? i != peer->index : i == recipient;
     if (addressed) deliver_to(server->client[i], record + 9, measured, holds);
-    if (addressed && faults->keep && !server->was_in[i] && server->kept_count < KEPT_MAX) {
-      struct kept *kept = &server->kept[server->kept_count++];
-      kept->recipient = i;
-      memcpy(kept->payload, record + 9, PAYLOAD);
-    }
+    if (addressed && faults->keep && !server->was_in[i]) keep(i, record + 9);
   }
   if (measured && hits(faults->foreign)) send_foreign(peer, &payload);
 }

@@ -602,6 +602,19 @@ static void test_closed_loop_outlives_bad_answers(void **state) {
   end(trial);
 }
 
+/* The phase ends with the last answer, and not when somebody notices: whatever comes a moment later is late. */
+static void test_closed_loop_ends_with_its_last_answer(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_STAR, 60);
+  trial->faults.deliver_after = 60;
+  trial->workload.workers = 1;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_int_equal(trial->report.ended_by, ENDED_BY_COUNT);
+  assert_int_equal(trial->report.measure.deliveries.observed, 60);
+  assert_int_equal(trial->report.measure.deliveries.late, 60);
+  end(trial);
+}
+
 static void stop_until_something_timed_out(struct trial *trial, const struct run_progress *progress) {
   stop_before_the_start(trial, progress);
   if (trial->stopped && !trial->resumed && progress->timed_out >= 5) resume_the_server(trial);
@@ -1027,6 +1040,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest loops[] = {
       cmocka_unit_test(test_closed_loop_makes_its_number),
       cmocka_unit_test(test_closed_loop_outlives_bad_answers),
+      cmocka_unit_test(test_closed_loop_ends_with_its_last_answer),
       cmocka_unit_test(test_closed_loop_outlives_late_answers),
       cmocka_unit_test(test_closed_loop_without_a_sender_ends),
       cmocka_unit_test(test_closed_loop_ends_with_its_room),
