@@ -89,6 +89,9 @@ enum status url_parse(const char *text, struct url *out, struct err *err) {
   const char *authority = parse_scheme(text, out);
   if (!authority) return bad_url(text, "the scheme is malformed", err);
   size_t authority_len = strcspn(authority, "/?#");
+  if (memchr(authority, '@', authority_len)) { /* may be a password: not repeated */
+    return err_set(err, STATUS_USAGE, "an address holds no user and no password: use --user and $MUSTER_PASSWORD");
+  }
   const char *wrong = parse_authority(authority, authority_len, out);
   if (wrong) return bad_url(text, wrong, err);
   const char *path = authority + authority_len;

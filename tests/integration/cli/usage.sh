@@ -32,6 +32,8 @@ refused 2 'unknown option' run private "--$long"
 refused 2 '--clients' run private --clients "$long"
 refused 2 'unknown workload' run "$long"
 
+refused 2 '--target: .*no password.*MUSTER_PASSWORD' run private --target nats://me:wonderland@127.0.0.1:1
+! grep -q wonderland "$scratch/err" || fail "a password in a URL is repeated: $(cat "$scratch/err")"
 refused 2 '--clients needs a value' run private --clients
 refused 2 '--duration needs a value.*TIME' run private --duration
 
