@@ -218,6 +218,31 @@ static void test_chatrooms_scale_their_population(void **state) {
   }
 }
 
+/* As `muster ricochet -protocol X` without another word. */
+static void test_ricochet_presets_have_the_originals_defaults(void **state) {
+  (void)state;
+  static const char *const names[] = {"msa", "maa", "sda", "sfa", "sca", "mma", "mixed", "sda-batch", "msa-batch",
+      "sync-cold", "sync-warm", "sync-noop"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    char preset[40];
+    bool syncs = strncmp(names[i], "sync-", 5) == 0;
+    snprintf(preset, sizeof preset, "ricochet-%s", names[i]);
+    struct run_arguments a = accept(preset, NULL);
+    const struct workload *l = &a.workload;
+    assert_string_equal(l->operations, names[i]);
+    assert_string_equal(l->driver, "ricochet");
+    assert_int_equal(l->load, LOAD_CLOSED);
+    assert_int_equal(l->outstanding, 1);
+    assert_int_equal(l->clients, syncs ? 1 : 10);
+    assert_int_equal(l->warmup_requests, syncs ? 1 : 10);
+    assert_int_equal(l->payload_bytes, 1024);
+    assert_int_equal(l->batch_size, 100);
+    assert_int_equal(l->documents, 500);
+    assert_int_equal(l->warmup_ns, 0);
+    run_arguments_free(&a);
+  }
+}
+
 static void test_words_that_name_nothing(void **state) {
   (void)state;
   refuse("did you mean group-1000?", "group-10000", NULL);
@@ -241,6 +266,18 @@ static const struct published {
     {"group-200", 100000, 20000000, 0, 0},
     {"juggle-group", 6000, 0, 6000 * 49, 0},
     {"juggle-private", 6000, 0, 6000, 0},
+    {"ricochet-maa", 1000, 0, 0, 0},
+    {"ricochet-mixed", 1000, 0, 0, 0},
+    {"ricochet-mma", 1000, 0, 0, 0},
+    {"ricochet-msa", 1000, 0, 0, 0},
+    {"ricochet-msa-batch", 1000, 0, 0, 0},
+    {"ricochet-sca", 1000, 0, 0, 0},
+    {"ricochet-sda", 1000, 0, 0, 0},
+    {"ricochet-sda-batch", 1000, 0, 0, 0},
+    {"ricochet-sfa", 1000, 0, 0, 0},
+    {"ricochet-sync-cold", 10, 0, 0, 0},
+    {"ricochet-sync-noop", 10, 0, 0, 0},
+    {"ricochet-sync-warm", 10, 0, 0, 0},
     {"shootout-broadcast", 20, 0, 20 * 5000, 0},
     {"shootout-echo", 10000, 0, 10000, 0},
     {"single-send", 10000000, 20000000, 10000, 0},
@@ -300,6 +337,7 @@ int main(void) {
       cmocka_unit_test(test_the_command_line_overrides),
       cmocka_unit_test(test_scale),
       cmocka_unit_test(test_chatrooms_scale_their_population),
+      cmocka_unit_test(test_ricochet_presets_have_the_originals_defaults),
       cmocka_unit_test(test_words_that_name_nothing),
       cmocka_unit_test(test_presets_come_to_the_published_totals),
   };
