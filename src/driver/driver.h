@@ -138,12 +138,6 @@ enum publish_result {
   PUBLISH_BLOCKED, /* not now (window of the protocol, or no memory): stays due */
 };
 
-/* An operation that servers of a protocol carry out, by its name in reports. */
-struct driver_operation {
-  const char *name; /* "put_document"; NULL behind the last */
-  const char *item; /* what one operation does many of, in the plural: "documents"; NULL: one thing only */
-};
-
 /* One operation came to its end. */
 struct operation_done {
   uint32_t operation;  /* index in driver.operations */
@@ -191,7 +185,7 @@ struct driver {
    * opened is called a second time when it is through. */
   bool starts_tls;
   /* Operations that a request of `operate` consists of; NULL: the driver has none. */
-  const struct driver_operation *operations;
+  const struct operation_name *operations;
   /* What the server tells that no other counter says, by its names in the report; NULL behind the last. */
   const char *counters[TALLY_EXTRAS];
 

@@ -61,7 +61,7 @@ static void drop_request(struct ricochet_request *request) {
   plan->spare = request;
 }
 
-static enum ricochet_operation operation_of(const struct ricochet_request *request) {
+static enum operation_kind operation_of(const struct ricochet_request *request) {
   return ricochet_step_operation((enum ricochet_step)request->steps[request->index]);
 }
 
@@ -544,7 +544,7 @@ const struct driver driver_ricochet = {
     .client_bytes = sizeof(struct ricochet_client),
     .options = options,
     .describe = tell_settings,
-    .operations = ricochet_operations,
+    .operations = operation_names,
     .counters = {"notifications"},
     .prepare = ricochet_prepare,
     .release = ricochet_release,

@@ -8,28 +8,6 @@
 #include "net/libp2p/peer.h"
 #include "wire/ricochet.h"
 
-/* In the order of the driver's table; publish is operation 0. */
-enum ricochet_operation {
-  OPERATION_SUBMIT,
-  OPERATION_BATCH_SUBMIT,
-  OPERATION_RETRIEVE,
-  OPERATION_MARK_DELIVERED,
-  OPERATION_PUT_DOCUMENT,
-  OPERATION_GET_DOCUMENT,
-  OPERATION_BATCH_PUT,
-  OPERATION_LIST,
-  OPERATION_CREATE_FEED,
-  OPERATION_APPEND,
-  OPERATION_GET_ENTRY,
-  OPERATION_CREATE_COLLECTION,
-  OPERATION_PUT_ITEM,
-  OPERATION_QUERY,
-  OPERATION_CREATE_MAILBOX,
-  OPERATION_DELETE_MAILBOX,
-  OPERATIONS
-};
-extern const struct driver_operation ricochet_operations[OPERATIONS + 1];
-
 /* A step of a request; each is one operation, or several of a kind. */
 enum ricochet_step {
   STEP_END,
@@ -123,7 +101,7 @@ struct ricochet_result {
   struct view error;
 };
 
-enum ricochet_operation ricochet_step_operation(enum ricochet_step step);
+enum operation_kind ricochet_step_operation(enum ricochet_step step);
 enum ricochet_protocol ricochet_step_protocol(enum ricochet_step step);
 /* Writes the step's frame into plan->out; false when memory is out or it does not fit a frame. */
 bool ricochet_step_write(struct ricochet_plan *plan, struct ricochet_request *request);

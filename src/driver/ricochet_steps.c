@@ -10,25 +10,6 @@
 #define PATH_ROOM 96
 #define RETRIEVE_MESSAGES 10
 
-const struct driver_operation ricochet_operations[OPERATIONS + 1] = {
-    [OPERATION_SUBMIT] = {"submit", NULL},
-    [OPERATION_BATCH_SUBMIT] = {"batch_submit", "messages"},
-    [OPERATION_RETRIEVE] = {"retrieve", "messages"},
-    [OPERATION_MARK_DELIVERED] = {"mark_delivered", NULL},
-    [OPERATION_PUT_DOCUMENT] = {"put_document", NULL},
-    [OPERATION_GET_DOCUMENT] = {"get_document", NULL},
-    [OPERATION_BATCH_PUT] = {"batch_put", "documents"},
-    [OPERATION_LIST] = {"list_documents", "documents"},
-    [OPERATION_CREATE_FEED] = {"create_feed", NULL},
-    [OPERATION_APPEND] = {"append_entry", NULL},
-    [OPERATION_GET_ENTRY] = {"get_entry", NULL},
-    [OPERATION_CREATE_COLLECTION] = {"create_collection", NULL},
-    [OPERATION_PUT_ITEM] = {"put_item", NULL},
-    [OPERATION_QUERY] = {"query", "records"},
-    [OPERATION_CREATE_MAILBOX] = {"create_mailbox", NULL},
-    [OPERATION_DELETE_MAILBOX] = {"delete_mailbox", NULL},
-};
-
 static const struct ricochet_scenario scenarios[] = {
     {"msa", {0}, {STEP_SUBMIT}, 0},
     {"maa", {STEP_SUBMIT_SELF}, {STEP_RETRIEVE}, 100},
@@ -57,7 +38,7 @@ const struct ricochet_scenario *ricochet_scenario_mixed(uint64_t random) {
 }
 
 static const struct {
-  enum ricochet_operation operation;
+  enum operation_kind operation;
   enum ricochet_protocol protocol;
 } steps[] = {
     [STEP_SUBMIT] = {OPERATION_SUBMIT, RICOCHET_SUBMIT},
@@ -82,7 +63,7 @@ static const struct {
     [STEP_DELETE_MAILBOX] = {OPERATION_DELETE_MAILBOX, RICOCHET_ADMIN},
 };
 
-enum ricochet_operation ricochet_step_operation(enum ricochet_step step) {
+enum operation_kind ricochet_step_operation(enum ricochet_step step) {
   return steps[step].operation;
 }
 

@@ -157,7 +157,7 @@ static enum status merge_backlog(const struct plan *plan, struct report *report,
 
 /* Operations that were used; names are the driver's. */
 static enum status merge_operations(const struct plan *plan, struct report *report, struct err *err) {
-  const struct driver_operation *table = plan->driver->operations;
+  const struct operation_name *table = plan->driver->operations;
   if (plan->topology.kind != TOPOLOGY_SELF || !table) return STATUS_OK;
   report->operation = calloc(OPERATIONS_MAX, sizeof(*report->operation));
   report->refusals = calloc(1, sizeof(*report->refusals));

@@ -1,6 +1,28 @@
 #include "measure/operations.h"
 
+#include <assert.h>
 #include <string.h>
+
+static_assert(OPERATIONS_KNOWN <= OPERATIONS_MAX, "each has a place in a worker's figures");
+
+const struct operation_name operation_names[OPERATIONS_KNOWN + 1] = {
+    [OPERATION_SUBMIT] = {"submit", NULL},
+    [OPERATION_BATCH_SUBMIT] = {"batch_submit", "messages"},
+    [OPERATION_RETRIEVE] = {"retrieve", "messages"},
+    [OPERATION_MARK_DELIVERED] = {"mark_delivered", NULL},
+    [OPERATION_PUT_DOCUMENT] = {"put_document", NULL},
+    [OPERATION_GET_DOCUMENT] = {"get_document", NULL},
+    [OPERATION_BATCH_PUT] = {"batch_put", "documents"},
+    [OPERATION_LIST] = {"list_documents", "documents"},
+    [OPERATION_CREATE_FEED] = {"create_feed", NULL},
+    [OPERATION_APPEND] = {"append_entry", NULL},
+    [OPERATION_GET_ENTRY] = {"get_entry", NULL},
+    [OPERATION_CREATE_COLLECTION] = {"create_collection", NULL},
+    [OPERATION_PUT_ITEM] = {"put_item", NULL},
+    [OPERATION_QUERY] = {"query", "records"},
+    [OPERATION_CREATE_MAILBOX] = {"create_mailbox", NULL},
+    [OPERATION_DELETE_MAILBOX] = {"delete_mailbox", NULL},
+};
 
 static void put_text(char out[REFUSAL_TEXT_MAX], struct view text) {
   size_t len = text.len < REFUSAL_TEXT_MAX - 1 ? text.len : REFUSAL_TEXT_MAX - 1;

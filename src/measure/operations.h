@@ -9,6 +9,33 @@
 #include "measure/tally.h"
 
 #define OPERATIONS_MAX 24
+
+/* What clients can ask a server for, by its names in reports. */
+struct operation_name {
+  const char *name; /* "put_document"; NULL behind the last */
+  const char *item; /* what one operation does many of, in the plural: "documents"; NULL: one thing only */
+};
+enum operation_kind {
+  OPERATION_SUBMIT,
+  OPERATION_BATCH_SUBMIT,
+  OPERATION_RETRIEVE,
+  OPERATION_MARK_DELIVERED,
+  OPERATION_PUT_DOCUMENT,
+  OPERATION_GET_DOCUMENT,
+  OPERATION_BATCH_PUT,
+  OPERATION_LIST,
+  OPERATION_CREATE_FEED,
+  OPERATION_APPEND,
+  OPERATION_GET_ENTRY,
+  OPERATION_CREATE_COLLECTION,
+  OPERATION_PUT_ITEM,
+  OPERATION_QUERY,
+  OPERATION_CREATE_MAILBOX,
+  OPERATION_DELETE_MAILBOX,
+  OPERATIONS_KNOWN
+};
+extern const struct operation_name operation_names[OPERATIONS_KNOWN + 1];
+
 #define REFUSALS_MAX 32
 #define REFUSAL_TEXT_MAX 104
 

@@ -32,6 +32,15 @@ bool expression_find_clock(const char *word, size_t len, enum report_clock *out)
   return false;
 }
 
+bool expression_find_operation(const char *word, size_t len, enum operation_kind *out) {
+  for (int i = 0; i < OPERATIONS_KNOWN; i++) {
+    if (!expression_is_word(word, len, operation_names[i].name)) continue;
+    *out = (enum operation_kind)i;
+    return true;
+  }
+  return false;
+}
+
 void expression_list_clocks(char out[EXPRESSION_CLOCKS_MAX]) {
   size_t used = 0;
   out[0] = '\0';

@@ -6,16 +6,23 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* The requests that failed or were not answered, of those that were attempted. */
-static double error_rate(const struct report *report) {
+double operations_error_rate(const struct report *report) {
   const struct tally *t = &report->measure;
   uint64_t failed = codes_total(&t->publishes.rejected) + codes_total(&t->publishes.timed_out);
   return t->publishes.attempted > 0 ? (double)failed / (double)t->publishes.attempted : 0;
 }
 
-static double per_second(const struct report *report, uint64_t all, uint64_t late) {
+double operations_per_second(const struct report *report, uint64_t all, uint64_t late) {
   return report->measure_s > 0 && all > late ? (double)(all - late) / report->measure_s : 0;
+}
+
+const struct report_operation *operations_find(const struct report *report, const char *name) {
+  for (uint32_t i = 0; i < report->operations; i++) {
+    if (strcmp(report->operation[i].name, name) == 0) return &report->operation[i];
+  }
+  return NULL;
 }
 
 /* --- JSON --- */
@@ -33,8 +40,8 @@ static void write_operation(struct json_writer *w, const struct report_operation
   json_put_uint(w, "unanswered", operation_unanswered(tally));
   json_put_uint(w, "items", tally->items);
   json_put_uint(w, "items_late", tally->items_late);
-  json_put_double(w, "succeeded_per_second", per_second(r, tally->succeeded, tally->late));
-  json_put_double(w, "items_per_second", per_second(r, tally->items, tally->items_late));
+  json_put_double(w, "succeeded_per_second", operations_per_second(r, tally->succeeded, tally->late));
+  json_put_double(w, "items_per_second", operations_per_second(r, tally->items, tally->items_late));
   report_json_latency(w, "latency", &latency, &tally->clock);
   json_close_object(w);
 }
@@ -65,7 +72,7 @@ void operations_write_json(struct json_writer *w, const struct report *report) {
   for (uint32_t i = 0; i < report->operations; i++)
     write_operation(w, &report->operation[i], report);
   json_close_array(w);
-  json_put_double(w, "error_rate", error_rate(report));
+  json_put_double(w, "error_rate", operations_error_rate(report));
   write_refusals(w, report->refusals);
   json_put_uint(w, "retry_hints_honoured", report->retry_hints);
   json_put_double(w, "retry_waited_s", (double)report->retry_waited_ns / 1e9);
@@ -162,10 +169,12 @@ static void write_counts(
   format_count(succeeded, tally->succeeded);
   format_count(failed, codes_total(&tally->failed));
   page_text(file, label, "%s: %s attempted, %s succeeded (%.2f/s), %s failed, %" PRIu64 " unanswered", operation->name,
-      attempted, succeeded, per_second(r, tally->succeeded, tally->late), failed, operation_unanswered(tally));
+      attempted, succeeded, operations_per_second(r, tally->succeeded, tally->late), failed,
+      operation_unanswered(tally));
   if (operation->item) {
     format_count(items, tally->items);
-    page_text(file, "", "  %s %s (%.2f/s)", items, operation->item, per_second(r, tally->items, tally->items_late));
+    page_text(file, "", "  %s %s (%.2f/s)", items, operation->item,
+        operations_per_second(r, tally->items, tally->items_late));
   }
   for (uint32_t i = 0; i < tally->failed.used; i++) {
     int32_t code = tally->failed.entry[i].code;
@@ -179,7 +188,8 @@ void operations_write_text(FILE *file, const struct report *report) {
   if (!report->operation) return;
   for (uint32_t i = 0; i < report->operations; i++)
     write_counts(file, i == 0 ? "operations" : "", &report->operation[i], report);
-  page_text(file, "error rate", "%.2f %% of the requests failed or were not answered", error_rate(report) * 100);
+  page_text(
+      file, "error rate", "%.2f %% of the requests failed or were not answered", operations_error_rate(report) * 100);
   const struct refusals *refusals = report->refusals;
   for (uint32_t i = 0; i < refusals->used; i++)
     page_text(file, "", "%" PRIu64 " x %s", refusals->entry[i].count, refusals->entry[i].text);

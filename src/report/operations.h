@@ -18,6 +18,12 @@ void operations_read_json(const struct json_node *root, struct report *report);
 void operations_write_clocks(FILE *file, const struct report *report, bool *any_marked);
 void operations_write_text(FILE *file, const struct report *report);
 
+/* Requests that failed or were not answered, of those attempted; and what operations did in a second of the phase. */
+double operations_error_rate(const struct report *report);
+double operations_per_second(const struct report *report, uint64_t all, uint64_t late);
+/* NULL: the run has none of that name. */
+const struct report_operation *operations_find(const struct report *report, const char *name);
+
 /* Of the rooms that the report's parts share. */
 void report_read_codes(const struct json_node *object, const char *key, struct codes *codes, struct report *out);
 void report_read_histogram(const struct json_node *clock, struct histogram *out);

@@ -1,6 +1,7 @@
 #include "report/slo.h"
 
 #include "report/expression.h"
+#include "report/operations.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -29,6 +30,7 @@ static const struct counter counters[] = {
     {"publishes", "scheduled", offsetof(struct tally, publishes.scheduled), false, WHOLE_NONE, true},
     {"publishes", "attempted", offsetof(struct tally, publishes.attempted), false, WHOLE_NONE, false},
     {"publishes", "acked", offsetof(struct tally, publishes.acked), false, WHOLE_PUBLISHES, true},
+    {"publishes", "acked_late", offsetof(struct tally, publishes.acked_late), false, WHOLE_PUBLISHES, true},
     {"publishes", "rejected", offsetof(struct tally, publishes.rejected), true, WHOLE_PUBLISHES, true},
     {"publishes", "timed_out", offsetof(struct tally, publishes.timed_out), true, WHOLE_PUBLISHES, true},
     {"publishes", "unsent", offsetof(struct tally, publishes.unsent), true, WHOLE_NONE, true},
@@ -40,22 +42,89 @@ static const struct counter counters[] = {
     {"deliveries", "corrupt", offsetof(struct tally, deliveries.corrupt), false, WHOLE_DELIVERIES, true},
     {"deliveries", "unexpected", offsetof(struct tally, deliveries.unexpected), false, WHOLE_DELIVERIES, true},
     {"deliveries", "late", offsetof(struct tally, deliveries.late), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "recovered", offsetof(struct tally, deliveries.recovered), false, WHOLE_DELIVERIES, true},
     {"deliveries", "unacked_delivered", offsetof(struct tally, deliveries.unacked_delivered), false, WHOLE_NONE, true},
 };
 #define COUNTERS (sizeof counters / sizeof counters[0])
 
+/* What a run has one of; each returns false where it has none. */
+static bool acks_per_second(const struct report *report, double *out) {
+  *out = report->acks_per_second;
+  return true;
+}
+
+static bool deliveries_per_second(const struct report *report, double *out) {
+  *out = report->deliveries_per_second;
+  return true;
+}
+
+static bool connections_per_second(const struct report *report, double *out) {
+  *out = report->connections_per_second;
+  return true;
+}
+
+static bool attempts_per_second(const struct report *report, double *out) {
+  *out = report->attempts_per_second;
+  return true;
+}
+
+static bool fan_out(const struct report *report, double *out) {
+  *out = report->fan_out;
+  return true;
+}
+
+static bool error_rate(const struct report *report, double *out) {
+  *out = operations_error_rate(report);
+  return report->operation != NULL;
+}
+
+static bool storm_lost(const struct report *report, double *out) {
+  *out = (double)report->storm.lost;
+  return report->workload.storm;
+}
+
+static bool storm_returned(const struct report *report, double *out) {
+  *out = (double)report->storm.returned;
+  return report->workload.storm;
+}
+
+static bool storm_attempts(const struct report *report, double *out) {
+  *out = (double)report->storm.attempts;
+  return report->workload.storm;
+}
+
+static bool storm_failed(const struct report *report, double *out) {
+  *out = (double)codes_total(&report->storm.failed);
+  return report->workload.storm;
+}
+
+static bool storm_all_back_s(const struct report *report, double *out) {
+  const struct report_storm *storm = &report->storm;
+  *out = (double)(storm->last_returned_ns - storm->first_lost_ns) / 1e9;
+  return storm->last_returned_ns > storm->first_lost_ns && storm->returned == storm->lost;
+}
+
 static const struct {
-  const char *name;
-  size_t offset; /* in struct report */
-  const char *unit;
-} rates[] = {
-    {"acks_per_second", offsetof(struct report, acks_per_second), "per_second"},
-    {"deliveries_per_second", offsetof(struct report, deliveries_per_second), "per_second"},
-    {"connections_per_second", offsetof(struct report, connections_per_second), "per_second"},
-    {"attempts_per_second", offsetof(struct report, attempts_per_second), "per_second"},
-    {"fan_out", offsetof(struct report, fan_out), "ratio"},
+  const char *name, *unit;
+  bool (*measure)(const struct report *report, double *out);
+  const char *missing; /* why a run has none */
+} figures[] = {
+    {"acks_per_second", "per_second", acks_per_second, NULL},
+    {"deliveries_per_second", "per_second", deliveries_per_second, NULL},
+    {"connections_per_second", "per_second", connections_per_second, NULL},
+    {"attempts_per_second", "per_second", attempts_per_second, NULL},
+    {"fan_out", "ratio", fan_out, NULL},
+    {"error_rate", "share", error_rate, "this is no run of operations"},
+    {"storm.lost", "count", storm_lost, "this is no storm run"},
+    {"storm.returned", "count", storm_returned, "this is no storm run"},
+    {"storm.attempts", "count", storm_attempts, "this is no storm run"},
+    {"storm.failed", "count", storm_failed, "this is no storm run"},
+    {"storm.all_back_s", "s", storm_all_back_s, "this is no storm run, or not all came back"},
 };
-#define RATES (sizeof rates / sizeof rates[0])
+#define FIGURES (sizeof figures / sizeof figures[0])
+
+static const char *const operation_rates[] = {"succeeded_per_second", "items_per_second"};
+enum { RATE_SUCCEEDED, RATE_ITEMS, OPERATION_RATES };
 
 /* --- parsing --- */
 
@@ -69,10 +138,11 @@ static enum status bad(const struct parser *p, const char *at, const char *possi
 }
 
 static enum status unknown_name(const struct parser *p) {
-  char clocks[EXPRESSION_CLOCKS_MAX], possible[480];
+  char clocks[EXPRESSION_CLOCKS_MAX], possible[600];
   expression_list_clocks(clocks);
   snprintf(possible, sizeof possible,
-      "name a clock (%s), a counter as lost, rejected or connections.failed, or a rate as deliveries_per_second",
+      "name a clock (%s), a counter as lost, rejected or connections.failed, a rate as deliveries_per_second, an "
+      "operation's clock or rate as put_document.p99 or batch_put.items_per_second, error_rate, or storm.all_back_s",
       clocks);
   return bad(p, p->expression.text, possible);
 }
@@ -90,9 +160,9 @@ static bool find_counter(const char *word, size_t len, uint32_t *row) {
   return false;
 }
 
-static bool find_rate(const char *word, size_t len, uint32_t *row) {
-  for (uint32_t i = 0; i < RATES; i++) {
-    if (!expression_is_word(word, len, rates[i].name)) continue;
+static bool find_figure(const char *word, size_t len, uint32_t *row) {
+  for (uint32_t i = 0; i < FIGURES; i++) {
+    if (!expression_is_word(word, len, figures[i].name)) continue;
     *row = i;
     return true;
   }
@@ -126,6 +196,18 @@ static enum status read_statistic(struct parser *p, const char *word, size_t len
   return STATUS_OK;
 }
 
+static enum status read_of_operation(struct parser *p, const char *word, size_t len, struct slo *slo) {
+  slo->kind = SLO_OPERATION_RATE;
+  for (uint32_t i = 0; i < OPERATION_RATES; i++) {
+    slo->row = i;
+    if (!expression_is_word(word, len, operation_rates[i])) continue;
+    bool has_items = i != RATE_ITEMS || operation_names[slo->operation].item;
+    return has_items ? STATUS_OK : bad(p, word, "this operation does one thing: it has no items");
+  }
+  slo->kind = SLO_OPERATION_CLOCK;
+  return read_statistic(p, word, len, slo);
+}
+
 static enum status read_name(struct parser *p, struct slo *slo) {
   const char *word = p->at;
   size_t len = strcspn(word, "<>=");
@@ -134,15 +216,18 @@ static enum status read_name(struct parser *p, struct slo *slo) {
     slo->kind = SLO_COUNTER;
     return STATUS_OK;
   }
-  if (find_rate(word, len, &slo->row)) {
-    slo->kind = SLO_RATE;
+  if (find_figure(word, len, &slo->row)) {
+    slo->kind = SLO_FIGURE;
     return STATUS_OK;
   }
   const char *dot = memchr(word, '.', len);
   size_t clock_len = dot ? (size_t)(dot - word) : len;
+  size_t skipped = dot ? clock_len + 1 : len;
+  if (expression_find_operation(word, clock_len, &slo->operation)) {
+    return read_of_operation(p, word + skipped, len - skipped, slo);
+  }
   if (!expression_find_clock(word, clock_len, &slo->clock)) return unknown_name(p);
   slo->kind = SLO_CLOCK;
-  size_t skipped = dot ? clock_len + 1 : len;
   return read_statistic(p, word + skipped, len - skipped, slo);
 }
 
@@ -179,6 +264,16 @@ static bool time_unit(const char *text, double *ns) {
   return false;
 }
 
+static bool is_clock(const struct slo *slo) {
+  return slo->kind == SLO_CLOCK || slo->kind == SLO_OPERATION_CLOCK;
+}
+
+/* What may be given in percent: a part of something, or what is a share by itself. */
+static bool may_be_share(const struct slo *slo) {
+  if (slo->kind == SLO_COUNTER) return counters[slo->row].whole != WHOLE_NONE;
+  return slo->kind == SLO_FIGURE && strcmp(figures[slo->row].unit, "share") == 0;
+}
+
 static enum status read_value(struct parser *p, struct slo *slo) {
   const char *at = p->at;
   const char *number = "give a number, as 0, 1.5, 50k or 2M";
@@ -186,19 +281,19 @@ static enum status read_value(struct parser *p, struct slo *slo) {
   char *end;
   double value = strtod(at, &end);
   if (digits == 0 || (size_t)(end - at) > digits) {
-    return bad(p, at, slo->kind == SLO_CLOCK ? "give a time, as 250ms or 1.5s" : number);
+    return bad(p, at, is_clock(slo) ? "give a time, as 250ms or 1.5s" : number);
   }
   double factor = 1;
-  if (slo->kind == SLO_CLOCK) {
+  if (is_clock(slo)) {
     if (!time_unit(end, &factor)) return bad(p, end, "a time needs its unit: ns, us, ms, s or m");
-  } else if (strcmp(end, "%") == 0 && slo->kind == SLO_COUNTER && counters[slo->row].whole != WHOLE_NONE) {
+  } else if (strcmp(end, "%") == 0 && may_be_share(slo)) {
     slo->is_share = true;
     factor = 0.01;
   } else if (strcmp(end, "k") == 0 || strcmp(end, "M") == 0) {
     factor = *end == 'k' ? 1e3 : 1e6;
   } else if (*end) {
-    bool may_share = slo->kind == SLO_COUNTER && counters[slo->row].whole != WHOLE_NONE;
-    return bad(p, end, may_share ? "only k, M or % may follow the number" : "only k or M may follow the number");
+    return bad(
+        p, end, may_be_share(slo) ? "only k, M or % may follow the number" : "only k or M may follow the number");
   }
   slo->value = value * factor;
   return STATUS_OK;
@@ -237,7 +332,7 @@ enum status slo_parse(const char *text, struct slo_list *list, struct err *err) 
 /* --- judging --- */
 
 double slo_samples_needed(const struct slo *slo) {
-  if (slo->kind != SLO_CLOCK) return 0;
+  if (!is_clock(slo)) return 0;
   return slo->statistic == SLO_PERCENTILE ? ceil(FEW_SAMPLES / (1 - slo->percentile / 100) - 1e-6) : 1;
 }
 
@@ -263,60 +358,97 @@ static double whole_of(const struct counter *counter, const struct tally *tally)
   return 0;
 }
 
+/* The operation of an objective; NULL, with a reason in the report, when this run has none. */
+static const struct report_operation *operation_of(struct report *report, const struct slo *slo) {
+  const char *name = operation_names[slo->operation].name;
+  const struct report_operation *operation = operations_find(report, name);
+  if (!operation) {
+    report_blame(report, BLAME_RUN, "objective %s cannot be judged: this run has no operation %s", slo->text, name);
+  }
+  return operation;
+}
+
+/* NULL, with a reason in the report, when this run does not have the clock. */
+static const struct histogram *histogram_of(struct report *report, const struct slo *slo) {
+  if (slo->kind == SLO_OPERATION_CLOCK) {
+    const struct report_operation *operation = operation_of(report, slo);
+    return operation ? &operation->tally->clock : NULL;
+  }
+  if (!report->clock[slo->clock]) {
+    report_blame(report, BLAME_RUN, "objective %s cannot be judged: this run has no %s clock", slo->text,
+        report_clock_name(slo->clock));
+  }
+  return report->clock[slo->clock];
+}
+
 static void blame_samples(struct report *report, const struct slo *slo, const struct histogram *h) {
+  const char *name = slo->kind == SLO_CLOCK ? report_clock_name(slo->clock) : operation_names[slo->operation].name;
   report_blame(report, BLAME_RUN,
-      "objective %s cannot be judged: %s has %llu values and needs %.0f: raise --duration or --count", slo->text,
-      report_clock_name(slo->clock), (unsigned long long)h->count, slo_samples_needed(slo));
+      "objective %s cannot be judged: %s has %llu values and needs %.0f: raise --duration or --count", slo->text, name,
+      (unsigned long long)h->count, slo_samples_needed(slo));
+}
+
+static double statistic_of(const struct slo *slo, const struct histogram *h) {
+  switch (slo->statistic) {
+  case SLO_PERCENTILE:
+    return (double)histogram_percentile(h, slo->percentile);
+  case SLO_MEAN:
+    return histogram_mean(h);
+  case SLO_MIN:
+    return (double)h->min_ns;
+  case SLO_MAX:
+    break;
+  }
+  return (double)h->max_ns;
 }
 
 static void measure_clock(struct report *report, const struct slo *slo, struct report_objective *out) {
-  const struct histogram *h = report->clock[slo->clock];
+  const struct histogram *h = histogram_of(report, slo);
   out->unit = "ns";
-  if (!h) {
-    report_blame(report, BLAME_RUN, "objective %s cannot be judged: this run has no %s clock", slo->text,
-        report_clock_name(slo->clock));
-    return;
-  }
+  if (!h) return;
   bool is_percentile = slo->statistic == SLO_PERCENTILE;
   if (h->count == 0 || (is_percentile && histogram_beyond(h, slo->percentile) < FEW_SAMPLES)) {
     blame_samples(report, slo, h);
     return;
   }
   out->evaluable = true;
-  switch (slo->statistic) {
-  case SLO_PERCENTILE:
-    out->measured = (double)histogram_percentile(h, slo->percentile);
-    break;
-  case SLO_MEAN:
-    out->measured = histogram_mean(h);
-    break;
-  case SLO_MIN:
-    out->measured = (double)h->min_ns;
-    break;
-  case SLO_MAX:
-    out->measured = (double)h->max_ns;
-    break;
-  }
+  out->measured = statistic_of(slo, h);
 }
 
-static bool needs_acks(const struct slo *slo) {
-  const char *name = slo->kind == SLO_COUNTER ? counters[slo->row].name : rates[slo->row].name;
-  return strcmp(name, "acked") == 0 || strcmp(name, "rejected") == 0 || strcmp(name, "timed_out") == 0 ||
-         strcmp(name, "acks_per_second") == 0;
+static void measure_operation(struct report *report, const struct slo *slo, struct report_objective *out) {
+  const struct report_operation *operation = operation_of(report, slo);
+  out->unit = "per_second";
+  if (!operation) return;
+  const struct operation_tally *tally = operation->tally;
+  out->measured = slo->row == RATE_ITEMS ? operations_per_second(report, tally->items, tally->items_late)
+                                         : operations_per_second(report, tally->succeeded, tally->late);
+  out->evaluable = true;
 }
 
-static void measure_number(struct report *report, const struct slo *slo, struct report_objective *out) {
-  out->unit = slo->kind == SLO_RATE ? rates[slo->row].unit : slo->is_share ? "share" : "count";
-  if (!report->has_acks && needs_acks(slo)) {
-    report_blame(report, BLAME_RUN, "objective %s cannot be judged: this protocol has no ACK", slo->text);
-    return;
-  }
-  if (slo->kind == SLO_RATE) {
-    memcpy(&out->measured, (const char *)report + rates[slo->row].offset, sizeof out->measured);
-    out->evaluable = true;
-    return;
-  }
+static bool needs_acks(const char *name) {
+  return strcmp(name, "acked") == 0 || strcmp(name, "acked_late") == 0 || strcmp(name, "rejected") == 0 ||
+         strcmp(name, "timed_out") == 0 || strcmp(name, "acks_per_second") == 0;
+}
+
+static bool lacks_acks(struct report *report, const struct slo *slo, const char *name) {
+  if (report->has_acks || !needs_acks(name)) return false;
+  report_blame(report, BLAME_RUN, "objective %s cannot be judged: this protocol has no ACK", slo->text);
+  return true;
+}
+
+static void measure_figure(struct report *report, const struct slo *slo, struct report_objective *out) {
+  out->unit = figures[slo->row].unit;
+  if (lacks_acks(report, slo, figures[slo->row].name)) return;
+  out->evaluable = figures[slo->row].measure(report, &out->measured);
+  if (out->evaluable) return;
+  out->measured = 0;
+  report_blame(report, BLAME_RUN, "objective %s cannot be judged: %s", slo->text, figures[slo->row].missing);
+}
+
+static void measure_counter(struct report *report, const struct slo *slo, struct report_objective *out) {
   const struct counter *counter = &counters[slo->row];
+  out->unit = slo->is_share ? "share" : "count";
+  if (lacks_acks(report, slo, counter->name)) return;
   out->measured = count_of(counter, &report->measure);
   out->evaluable = true;
   if (!slo->is_share) return;
@@ -327,6 +459,24 @@ static void measure_number(struct report *report, const struct slo *slo, struct 
   }
   out->evaluable = false;
   report_blame(report, BLAME_RUN, "objective %s cannot be judged: there is nothing to be a share of", slo->text);
+}
+
+static void measure(struct report *report, const struct slo *slo, struct report_objective *out) {
+  switch (slo->kind) {
+  case SLO_CLOCK:
+  case SLO_OPERATION_CLOCK:
+    measure_clock(report, slo, out);
+    break;
+  case SLO_OPERATION_RATE:
+    measure_operation(report, slo, out);
+    break;
+  case SLO_FIGURE:
+    measure_figure(report, slo, out);
+    break;
+  case SLO_COUNTER:
+    measure_counter(report, slo, out);
+    break;
+  }
 }
 
 static bool holds(const struct slo *slo, double measured) {
@@ -352,11 +502,7 @@ void slo_judge(const struct slo_list *list, struct report *report) {
     struct report_objective *out = &report->objective[report->objectives++];
     *out = (struct report_objective){0};
     memcpy(out->text, slo->text, sizeof out->text);
-    if (slo->kind == SLO_CLOCK) {
-      measure_clock(report, slo, out);
-    } else {
-      measure_number(report, slo, out);
-    }
+    measure(report, slo, out);
     out->held = out->evaluable && holds(slo, out->measured);
   }
 }

@@ -1,7 +1,8 @@
 /* Objectives: what a user demands of a run's figures, in the report's own names, as in
  *   delivery.p99<250ms   lost=0   lost<=0.1%   deliveries_per_second>=50k   connections.failed=0
+ *   put_document.p99<20ms   batch_put.items_per_second>=5k   error_rate<=1%   storm.all_back_s<10
  * A clock's value is a time with its unit; a counter's is a number, or a share of what it is a part of (%); a rate's
- * is a number. Operators are < <= > >= and =. */
+ * and other figures' are numbers. Operators are < <= > >= and =. */
 #ifndef MUSTER_REPORT_SLO_H
 #define MUSTER_REPORT_SLO_H
 
@@ -9,15 +10,16 @@
 
 enum slo_operator { SLO_BELOW, SLO_AT_MOST, SLO_ABOVE, SLO_AT_LEAST, SLO_EQUAL };
 enum slo_statistic { SLO_PERCENTILE, SLO_MEAN, SLO_MIN, SLO_MAX };
-enum slo_kind { SLO_CLOCK, SLO_COUNTER, SLO_RATE };
+enum slo_kind { SLO_CLOCK, SLO_OPERATION_CLOCK, SLO_OPERATION_RATE, SLO_COUNTER, SLO_FIGURE };
 
 struct slo {
   char text[OBJECTIVE_TEXT_MAX]; /* as given, without blanks */
   enum slo_kind kind;
-  enum report_clock clock;      /* of SLO_CLOCK */
-  enum slo_statistic statistic; /* of SLO_CLOCK */
-  double percentile;            /* of SLO_PERCENTILE: above 0, below 100 */
-  uint32_t row;                 /* of SLO_COUNTER and SLO_RATE: in their table */
+  enum report_clock clock;       /* of SLO_CLOCK */
+  enum operation_kind operation; /* of SLO_OPERATION_... */
+  enum slo_statistic statistic;  /* of clocks */
+  double percentile;             /* of SLO_PERCENTILE: above 0, below 100 */
+  uint32_t row;                  /* of the others: in their table */
   enum slo_operator operator;
   bool is_share; /* the value is a share (0.001 for 0.1%) of what the counter is a part of */
   double value;  /* ns for clocks */

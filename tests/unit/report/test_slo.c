@@ -35,7 +35,7 @@ static void reads_names_operators_and_units(void **state) {
   assert_int_equal(parsed("connect.min>=100ns").statistic, SLO_MIN);
 
   slo = parsed("deliveries_per_second>=50k");
-  assert_int_equal(slo.kind, SLO_RATE);
+  assert_int_equal(slo.kind, SLO_FIGURE);
   assert_true(slo.value == 50000);
   slo = parsed("lost<=0.1%");
   assert_true(slo.is_share && slo.value > 0.000999 && slo.value < 0.001001);
@@ -143,6 +143,34 @@ static void judges_clocks_counters_and_rates(void **state) {
   report_free(&report);
 }
 
+/* Every name that a report has for a figure of a run is one of an objective. */
+static void judges_late_acks_recovered_deliveries_and_storms(void **state) {
+  (void)state;
+  struct report report = sample_valid();
+  report.measure.publishes.acked_late = 3;
+  report.measure.deliveries.recovered = 2;
+  assert_true(judged(&report, "acked_late=3").held);
+  assert_true(judged(&report, "publishes.acked_late<=0.3%").held);
+  assert_true(judged(&report, "recovered=2").held);
+  assert_true(judged(&report, "deliveries.recovered<=1%").held);
+  assert_false(judged(&report, "storm.lost=0").evaluable);
+  report.workload.storm = true;
+  report.storm = (struct report_storm){
+      .lost = 5, .attempts = 7, .returned = 5, .first_lost_ns = 1000000000, .last_returned_ns = 3000000000};
+  codes_add(&report.storm.failed, CAUSE_RESET, 2);
+  assert_true(judged(&report, "storm.lost=5").held);
+  assert_true(judged(&report, "storm.returned=5").held);
+  assert_true(judged(&report, "storm.attempts<=7").held);
+  assert_true(judged(&report, "storm.failed=2").held);
+  struct report_objective objective = judged(&report, "storm.all_back_s<=2");
+  assert_true(objective.held);
+  assert_string_equal(objective.unit, "s");
+  report.storm.returned = 4; /* then there is no moment in which all were back */
+  assert_false(judged(&report, "storm.all_back_s<=2").evaluable);
+  assert_false(judged(&report, "error_rate=0").evaluable);
+  report_free(&report);
+}
+
 static void refuses_to_judge_by_few_samples(void **state) {
   (void)state;
   struct report report = sample_valid(); /* 1000 values: 10 beyond p99, 1 beyond p99.9 */
@@ -218,6 +246,7 @@ int main(void) {
       cmocka_unit_test(reads_several_at_once),
       cmocka_unit_test(refuses_with_place_and_choice),
       cmocka_unit_test(judges_clocks_counters_and_rates),
+      cmocka_unit_test(judges_late_acks_recovered_deliveries_and_storms),
       cmocka_unit_test(refuses_to_judge_by_few_samples),
       cmocka_unit_test(counts_the_samples_that_are_needed),
       cmocka_unit_test(blames_the_server_for_what_it_held_back),
