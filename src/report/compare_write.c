@@ -101,6 +101,7 @@ static void method_text(char out[VERDICT_TEXT_MAX], const struct comparison *c) 
 
 /* --- text --- */
 
+#define NAME_WIDTH 25
 #define ROW "%-25s %2s %8s %6s %8s %6s %7s %14s %5s %s\n"
 
 /* At most 6 characters, or 7 with a sign; a hundredfold and more comes out as the ratio, "x250". */
@@ -139,7 +140,7 @@ static double spread(const struct compare_side *side) {
 static void write_row(FILE *file, const struct compare_metric *m) {
   char name[METRIC_NAME_MAX], base[16], candidate[16], of_base[16], of_candidate[16], change[16], low[16], high[16];
   char interval[40], p[16];
-  metric_name(m->metric, name);
+  metric_column(file, m->metric, NAME_WIDTH, name);
   double largest = m->base.median > m->candidate.median ? m->base.median : m->candidate.median;
   struct page_unit unit = page_unit_for((int64_t)m->base.median, (int64_t)largest);
   format_value(base, m->metric, m->base.median, unit);

@@ -32,16 +32,31 @@ enum { STATISTIC_P50 = 1, STATISTIC_P99 = 5 };
 
 #define CLOCK_METRIC(clock, statistic) (METRIC_RATES + (clock)*METRIC_STATISTICS + (statistic))
 
-static enum report_clock clock_of(size_t metric) {
-  return (enum report_clock)((metric - METRIC_RATES) / METRIC_STATISTICS);
+#define FIRST_OPERATION_RATE CLOCK_METRIC(METRIC_CLOCKS, 0)
+
+static const char *const operation_rates[METRIC_OPERATION_RATES] = {"succeeded_per_second", "items_per_second"};
+enum { OPERATION_ITEMS = 1 };
+
+static const char *clock_name(size_t metric) {
+  size_t clock = (metric - METRIC_RATES) / METRIC_STATISTICS;
+  return clock < REPORT_CLOCKS ? report_clock_name((enum report_clock)clock)
+                               : operation_names[clock - REPORT_CLOCKS].name;
 }
 
 static size_t statistic_of(size_t metric) {
   return (metric - METRIC_RATES) % METRIC_STATISTICS;
 }
 
+static const struct operation_name *operation_of(size_t metric) {
+  return &operation_names[(metric - FIRST_OPERATION_RATE) / METRIC_OPERATION_RATES];
+}
+
+static size_t operation_rate_of(size_t metric) {
+  return (metric - FIRST_OPERATION_RATE) % METRIC_OPERATION_RATES;
+}
+
 bool metric_is_clock(size_t metric) {
-  return metric >= METRIC_RATES;
+  return metric >= METRIC_RATES && metric < FIRST_OPERATION_RATE;
 }
 
 const char *metric_unit(size_t metric) {
@@ -49,11 +64,26 @@ const char *metric_unit(size_t metric) {
 }
 
 void metric_name(size_t metric, char out[METRIC_NAME_MAX]) {
-  if (metric_is_clock(metric)) {
-    snprintf(out, METRIC_NAME_MAX, "%s.%s", report_clock_name(clock_of(metric)), statistics[statistic_of(metric)].name);
-  } else {
+  if (metric < METRIC_RATES) {
     snprintf(out, METRIC_NAME_MAX, "%s", rates[metric].name);
+  } else if (metric_is_clock(metric)) {
+    snprintf(out, METRIC_NAME_MAX, "%s.%s", clock_name(metric), statistics[statistic_of(metric)].name);
+  } else {
+    snprintf(out, METRIC_NAME_MAX, "%s.%s", operation_of(metric)->name, operation_rates[operation_rate_of(metric)]);
   }
+}
+
+void metric_column(FILE *file, size_t metric, size_t width, char out[METRIC_NAME_MAX]) {
+  metric_name(metric, out);
+  if (strlen(out) <= width) return;
+  fprintf(file, "%s\n", out);
+  out[0] = '\0';
+}
+
+/* An operation that does one thing has no items. */
+static bool is_there(size_t metric) {
+  if (metric < FIRST_OPERATION_RATE || operation_rate_of(metric) != OPERATION_ITEMS) return true;
+  return operation_of(metric)->item != NULL;
 }
 
 /* The report's own "p99_9" is as good as "p99.9". */
@@ -71,7 +101,7 @@ size_t metric_find(const char *name, size_t len) {
   for (size_t i = 0; i < METRICS; i++) {
     char known[METRIC_NAME_MAX];
     metric_name(i, known);
-    if (same_name(name, len, known)) return i;
+    if (is_there(i) && same_name(name, len, known)) return i;
   }
   return METRIC_NONE;
 }
@@ -118,16 +148,35 @@ static void read_clock(const json_t *clock, size_t first, struct metrics *out) {
   }
 }
 
+static void read_rate(const json_t *value, size_t metric, struct metrics *out) {
+  double rate;
+  if (!metric_value(value, &rate) || rate <= 0) return;
+  out->value[metric] = rate;
+  out->state[metric] = METRIC_KNOWN;
+}
+
+static void read_operation(const json_t *row, struct metrics *out) {
+  const char *name = json_string_value(json_object_get(row, "name"));
+  for (size_t i = 0; name && i < OPERATIONS_KNOWN; i++) {
+    if (strcmp(operation_names[i].name, name) != 0) continue;
+    read_clock(json_object_get(row, "latency"), CLOCK_METRIC(REPORT_CLOCKS + i, 0), out);
+    for (size_t rate = 0; rate < METRIC_OPERATION_RATES; rate++) {
+      size_t metric = FIRST_OPERATION_RATE + i * METRIC_OPERATION_RATES + rate;
+      if (is_there(metric)) read_rate(json_object_get(row, operation_rates[rate]), metric, out);
+    }
+  }
+}
+
 void metrics_read(const json_t *report, struct metrics *out) {
   memset(out, 0, sizeof *out);
-  for (size_t i = 0; i < METRIC_RATES; i++) {
-    const json_t *value = json_object_get(json_object_get(report, rates[i].part), rates[i].name);
-    double rate;
-    if (!metric_value(value, &rate) || rate <= 0) continue;
-    out->value[i] = rate;
-    out->state[i] = METRIC_KNOWN;
-  }
+  for (size_t i = 0; i < METRIC_RATES; i++)
+    read_rate(json_object_get(json_object_get(report, rates[i].part), rates[i].name), i, out);
   const json_t *latency = json_object_get(report, "latency");
   for (int i = 0; i < REPORT_CLOCKS; i++)
     read_clock(json_object_get(latency, report_clock_name((enum report_clock)i)), CLOCK_METRIC((size_t)i, 0), out);
+  size_t i;
+  json_t *row;
+  json_array_foreach(json_object_get(json_object_get(report, "operations"), "table"), i, row) {
+    read_operation(row, out);
+  }
 }

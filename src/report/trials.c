@@ -92,6 +92,7 @@ static void verdict_text(char *out, size_t size, const struct trials *trials) {
       trials_exit_code(trials) == 1 ? ", objectives broken" : "");
 }
 
+#define NAME_WIDTH 26
 #define FIGURE_ROW "%-26s %2s %10s %23s %23s  %s\n"
 
 static void format_range(char out[40], size_t metric, double low, double high, struct page_unit unit) {
@@ -109,7 +110,7 @@ static void format_range(char out[40], size_t metric, double low, double high, s
 static void write_figure(FILE *file, size_t metric, const struct figure *figure) {
   char name[METRIC_NAME_MAX], median[40], interval[40], range[40], note[24] = "";
   struct page_unit unit = page_unit_for((int64_t)figure->median, (int64_t)figure->max);
-  metric_name(metric, name);
+  metric_column(file, metric, NAME_WIDTH, name);
   format_range(median, metric, figure->median, figure->median, unit);
   *strstr(median, "..") = '\0';
   format_range(interval, metric, figure->interval.low, figure->interval.high, unit);
