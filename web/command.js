@@ -87,7 +87,8 @@ const options = (w) => Object.entries(w.options ?? {}).filter(([name, value]) =>
   .map(([name, value]) => [`${name}=${quote(value)}`]);
 
 const traffic = (kind, w) => (kind === 'hold' ? [] : [['payload-bytes', w.payload_bytes],
-  differs('delivery-grace', w.delivery_grace_s, 3), differs('ack-timeout', w.ack_timeout_s, 10)]);
+  w.delivery_grace_asked === false ? null
+    : differs('delivery-grace', w.delivery_grace_s, w.delivery_grace_asked ? null : 3), differs('ack-timeout', w.ack_timeout_s, 10)]);
 
 function rest(w) {
   return [

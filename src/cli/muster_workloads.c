@@ -409,6 +409,7 @@ enum status workload_resolve(struct run_arguments *out, const char *name, struct
   if (kind->uses & USE_STORM) shape_storm(out);
   if (kind->uses & USE_BACKLOG) shape_backlog(out);
   stretch_deadlines(out);
+  out->workload.grace_asked = given(out, "delivery-grace");
   if (status == STATUS_OK) choose_driver(out);
   return status;
 }

@@ -103,6 +103,7 @@ struct driver_run {
    * as the run. */
   unsigned capabilities;
   const char *title, *ack_meaning, *delivery;
+  bool redelivers;             /* by prepare: what is not acknowledged in time comes again */
   const char *const *counters; /* NULL: it tells nothing that is counted in this run */
   uint64_t bytes_sent;         /* handed to the transport by this process; counted by the driver */
   uint64_t bytes_received;     /* the same of a driver with its own transport; otherwise the load room counts them */

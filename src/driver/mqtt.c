@@ -324,6 +324,7 @@ static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
   run->title = plan->title;
   run->ack_meaning = meanings[plan->qos];
   run->delivery = run->settings.queues > 0 ? shares[plan->qos] : deliveries[plan->qos];
+  run->redelivers = plan->qos > 0;
   run->capabilities &= ~without(&run->settings);
 }
 

@@ -95,6 +95,7 @@ static void describe(struct driver_run *run) {
   run->title = plan->ack == ACK_JETSTREAM ? "NATS, published into a JetStream stream" : "NATS core";
   if (nats_has_consumers(run)) {
     describe_consumers(run);
+    run->redelivers = true;
     return;
   }
   run->counters = NULL;

@@ -174,6 +174,7 @@ static void describe(struct driver_run *run, struct stomp_plan *plan, bool tls) 
   snprintf(plan->title, sizeof plan->title, "STOMP 1.2 over %s%s, heart-beats every %.3g s",
       plan->websocket ? "WebSocket" : "TCP", tls ? " and TLS" : "", plan->interval_ms / 1e3);
   run->title = plan->title;
+  run->redelivers = plan->individual;
   if (run->settings.queues > 0) {
     run->delivery = plan->individual ? "queue with ack:client-individual: to one consumer, at least once; to another "
                                        "when its connection ends before its ACK"

@@ -391,19 +391,36 @@ static bool everybody_is_back(const struct run *run) {
   return returned == lost;
 }
 
+/* Publishes that the server has answered, and those that it rejected or never answered. */
+struct answers {
+  uint64_t attempted, acked, failed;
+};
+
+static struct answers answers_of(const struct run *run, enum traffic_phase phase) {
+  struct answers sum = {0};
+  for (uint32_t i = 0; i < run->plan.workers; i++) {
+    const struct tally *tally = &run->plan.shared.area[i].tally[phase];
+    sum.attempted += peek(&tally->publishes.attempted);
+    sum.acked += peek(&tally->publishes.acked);
+    sum.failed += peek_codes(&tally->publishes.rejected) + peek_codes(&tally->publishes.timed_out);
+  }
+  return sum;
+}
+
 static bool everything_is_answered(const struct run *run) {
   if (!run->report->has_acks) return true;
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
-    uint64_t attempted = 0, answered = 0;
-    for (uint32_t i = 0; i < run->plan.workers; i++) {
-      const struct tally *tally = &run->plan.shared.area[i].tally[phase];
-      attempted += peek(&tally->publishes.attempted);
-      answered += peek(&tally->publishes.acked);
-      answered += peek_codes(&tally->publishes.rejected) + peek_codes(&tally->publishes.timed_out);
-    }
-    if (answered < attempted) return false;
+    struct answers answers = answers_of(run, (enum traffic_phase)phase);
+    if (answers.acked + answers.failed < answers.attempted) return false;
   }
   return true;
+}
+
+/* All that is expected may have come and yet more come: again, or of a publish that was given up. Who asks for a grace
+ * wants to see that. */
+static bool more_may_come(const struct run *run) {
+  if (!run->workload.grace_asked) return false;
+  return run->plan.run.redelivers || answers_of(run, TRAFFIC_MEASURE).failed > 0;
 }
 
 static bool everything_came(const struct run *run) {
@@ -415,7 +432,7 @@ static bool everything_came(const struct run *run) {
   return true;
 }
 
-/* Ends when everything came (and a moment for duplicates has passed), at the latest after grace_ns. */
+/* Ends when everything came and no more is waited for (but a moment for duplicates), at the latest after grace_ns. */
 static void grace_phase(struct run *run) {
   uint64_t started_ns = clock_now_ns();
   uint64_t end_ns = started_ns + run->workload.grace_ns, complete_ns = 0;
@@ -423,7 +440,7 @@ static void grace_phase(struct run *run) {
   while (!run->broken && interrupted(run) < 2 && clock_now_ns() < end_ns) {
     control_turn(run);
     take_seconds(run, clock_now_ns());
-    bool complete = all_reached(run, WORKER_TRAFFIC_OVER) && everything_came(run);
+    bool complete = all_reached(run, WORKER_TRAFFIC_OVER) && everything_came(run) && !more_may_come(run);
     if (!complete) {
       complete_ns = 0;
     } else if (complete_ns == 0) {
@@ -452,7 +469,7 @@ static void catch_up_phase(struct run *run) {
     if (!all_reached(run, WORKER_CAUGHT_UP)) continue;
     uint64_t now_ns = clock_now_ns();
     if (end_ns == limit_ns) end_ns = now_ns + run->workload.grace_ns;
-    if (complete_ns == 0 && everything_came(run)) end_ns = complete_ns = now_ns + SETTLE_NS;
+    if (complete_ns == 0 && everything_came(run) && !more_may_come(run)) end_ns = complete_ns = now_ns + SETTLE_NS;
   }
   if (goes_on(run)) kill_workers(run, WORKER_CAUGHT_UP);
   if (!all_reached(run, WORKER_CAUGHT_UP)) run->report->interrupted |= interrupted(run) > 0;

@@ -147,6 +147,7 @@ static void write_workload(struct json_writer *w, const struct workload *l) {
   json_put_double(w, "warmup_s", seconds(l->warmup_ns));
   json_put_double(w, "duration_s", seconds(l->duration_ns));
   json_put_double(w, "delivery_grace_s", seconds(l->grace_ns));
+  json_put_bool(w, "delivery_grace_asked", l->grace_asked);
   json_put_double(w, "setup_deadline_s", seconds(l->setup_deadline_ns));
   json_put_double(w, "connect_deadline_s", seconds(l->connect_deadline_ns));
   json_put_double(w, "ack_timeout_s", seconds(l->ack_timeout_ns));

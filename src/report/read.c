@@ -198,6 +198,10 @@ static void read_workload(const struct json_node *root, struct workload *out) {
   out->user = read_optional_text(&node, "user");
   out->tls_certificate_file = read_optional_text(&node, "tls_certificate_file");
   out->tls_key_file = read_optional_text(&node, "tls_key_file");
+  if (json_object_get(node.value, "delivery_grace_asked")) {
+    struct json_node asked = json_member(&node, "delivery_grace_asked");
+    out->grace_asked = json_bool_of(&asked);
+  }
   read_facts(&node, "options", &out->options);
   read_facts(&node, "target_options", &out->target_options);
   struct json_node comparability = json_object_at(root, "comparability");

@@ -64,6 +64,7 @@ struct workload {
   uint32_t publishes;      /* the measure phase ends after so many; 0: after duration_ns */
   double max_rate_per_sec; /* publishes that closed loops have room for; 0: chosen, and reported */
   uint64_t warmup_ns, duration_ns, grace_ns;
+  bool grace_asked; /* grace_ns is no default: it is waited for in full where more may come */
   uint64_t setup_deadline_ns, connect_deadline_ns, ack_timeout_ns, teardown_deadline_ns; /* lengths */
   uint32_t payload_bytes;
   uint32_t connect_concurrency; /* connections in progress at once, all workers together */

@@ -31,10 +31,12 @@
 #define REJECTION 7
 
 static struct address server_address;
+static bool server_redelivers;
 
 static enum status prepare(struct driver_run *run, struct err *err) {
   (void)err;
   run->address = server_address;
+  run->redelivers = server_redelivers;
   return STATUS_OK;
 }
 
@@ -148,6 +150,7 @@ struct faults {
   uint32_t refuse_returns; /* so many of those who come back are closed first */
   bool refuse_every_return;
   bool keep;              /* what goes to clients who were never in waits for their hello */
+  uint32_t repeat_after;  /* so many publishes: a second later, all of them are delivered again; 0: never */
   uint32_t deliver_after; /* all deliveries wait until so many publishes are acked, and then 2 ms; 0: none waits */
   uint32_t forget_from;   /* of what was kept for client 9, all from this one on; 0: nothing */
   bool hold_a_worker;     /* the second one: see hold_back */
@@ -247,10 +250,10 @@ static void deliver_kept(struct timer *timer, uint64_t now_ns) {
     send_delivery(server->client[server->kept[i].recipient], server->kept[i].payload);
 }
 
-static void deliver_when_acked(void) {
-  if (server->measured != server->faults.deliver_after) return;
+static void deliver_kept_after(uint32_t publishes, uint64_t wait_ns) {
+  if (server->measured != publishes) return;
   server->holding.fire = deliver_kept;
-  timer_arm(loop_wheel(server->loop), &server->holding, clock_now_ns() + 2 * NS_PER_MS);
+  timer_arm(loop_wheel(server->loop), &server->holding, clock_now_ns() + wait_ns);
 }
 
 static void on_publish(struct peer *peer, const uint8_t *record) {
@@ -277,10 +280,14 @@ static void on_publish(struct peer *peer, const uint8_t *record) {
   memcpy(ack + 1, record + 1, 4);
   ack[5] = rejects ? REJECTION : 0;
   if (!(measured && hits(faults->no_answer))) stream_write(&peer->stream, ack, sizeof(ack));
+  if (measured && faults->repeat_after > 0) {
+    keep(recipient, record + 9);
+    deliver_kept_after(faults->repeat_after, NS_PER_SEC);
+  }
   if (measured && hits(faults->reject)) return;
   if (measured && faults->deliver_after > 0) {
     keep(recipient, record + 9);
-    deliver_when_acked();
+    deliver_kept_after(faults->deliver_after, 2 * NS_PER_MS);
     return;
   }
   for (uint32_t i = 0; i < CLIENTS; i++) {

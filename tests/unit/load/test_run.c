@@ -235,6 +235,29 @@ static void test_no_answers(void **state) {
           .attempted = 500, .acked = 475, .timed_out = 25, .expected = 475, .observed = 475, .unacked_delivered = 25});
 }
 
+/* What comes again a second after all is over, or of publishes that were rejected. */
+static void check_grace(bool asked, bool redelivers, uint32_t reject, uint64_t duplicate, uint64_t unacked_delivered) {
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.reject = reject;
+  trial->faults.repeat_after = 500;
+  trial->workload.grace_ns = PATIENCE_NS;
+  trial->workload.grace_asked = asked;
+  server_redelivers = redelivers;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  server_redelivers = false;
+  assert_int_equal(trial->report.measure.deliveries.duplicate, duplicate);
+  assert_int_equal(trial->report.measure.deliveries.unacked_delivered, unacked_delivered);
+  end(trial);
+}
+
+static void test_a_grace_that_was_asked_for_is_kept(void **state) {
+  (void)state;
+  check_grace(true, true, 0, 500, 0);
+  check_grace(true, false, 5, 400, 100);
+  check_grace(true, false, 0, 0, 0); /* nothing more may come */
+  check_grace(false, true, 5, 0, 0);
+}
+
 /* A client that publishes nothing has no ACK to get: one that reaches it must not settle another's publish. */
 static void test_acks_for_somebody_else(void **state) {
   (void)state;
@@ -704,6 +727,28 @@ static void test_echoes_have_no_acks(void **state) {
   end(trial);
 }
 
+static void stop_until_echoes_are_given_up(struct trial *trial, const struct run_progress *progress) {
+  stop_before_the_start(trial, progress);
+  if (progress->phase == RUN_MEASURE && !trial->resumed && progress->attempted > 2 * 2 * CLIENTS) {
+    resume_the_server(trial);
+  }
+}
+
+/* Its place is free after the time-out, and yet it is there when it comes. */
+static void test_a_late_echo_is_not_lost(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_ECHO, 200);
+  trial->step = stop_until_echoes_are_given_up;
+  trial->workload.warmup_ns = 0;
+  trial->workload.ack_timeout_ns = 300 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_true(trial->resumed);
+  assert_int_equal(trial->report.ended_by, ENDED_BY_COUNT);
+  assert_int_equal(trial->report.measure.publishes.attempted, 200);
+  assert_int_equal(trial->report.measure.deliveries.observed, 200);
+  end(trial);
+}
+
 static void test_a_lost_echo_does_not_stop_its_loop(void **state) {
   (void)state;
   struct trial *trial = closed_trial(TOPOLOGY_ECHO, 200);
@@ -1005,6 +1050,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_loss_in_a_group),
       cmocka_unit_test(test_corruption),
       cmocka_unit_test(test_no_answers),
+      cmocka_unit_test(test_a_grace_that_was_asked_for_is_kept),
       cmocka_unit_test(test_acks_for_somebody_else),
       cmocka_unit_test(test_replies_that_nobody_reads_do_not_gather),
   };
@@ -1047,6 +1093,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_closed_loop_ends_in_time),
       cmocka_unit_test(test_rounds_visit_every_target),
       cmocka_unit_test(test_echoes_have_no_acks),
+      cmocka_unit_test(test_a_late_echo_is_not_lost),
       cmocka_unit_test(test_a_lost_echo_does_not_stop_its_loop),
       cmocka_unit_test(test_absent_receivers_expect_nothing),
   };
