@@ -527,23 +527,16 @@ static enum traffic_phase phase_of(struct worker *worker, const struct payload *
   return payload->phase == PAYLOAD_MEASURE ? TRAFFIC_MEASURE : TRAFFIC_PHASES;
 }
 
-/* Written while the recipient was away: it got the message by a pull, after a time that is its own. */
-static bool was_missed(const struct load_client *client, const struct payload *payload) {
-  if (client->lost_ns == 0 || payload->written_ns < client->lost_ns) return false;
-  return is_returning(client) || payload->written_ns < client->returned_ns;
-}
-
+/* The first arrival of what the recipient could hear when it was written. */
 static void count_first(
     struct load_client *client, enum traffic_phase phase, const struct payload *payload, uint64_t now_ns) {
-  struct worker *worker = client->worker;
   struct catch_up *catch_up = catch_up_of(client);
-  worker->area->delivered[phase]++;
+  client->worker->area->delivered[phase]++;
   if (catch_up) {
     if (catch_up->first_ns == 0) catch_up->first_ns = now_ns;
     catch_up->last_ns = now_ns;
     return;
   }
-  if (was_missed(client, payload)) return;
   if (phase != TRAFFIC_MEASURE) return;
   record(client, CLOCK_DELIVERY, payload->scheduled_ns, now_ns);
   record(client, CLOCK_DELIVERY_SERVICE, payload->written_ns, now_ns);
@@ -581,16 +574,17 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
       .sender = payload.sender,
       .sequence = payload.sequence,
       .now_ns = now_ns,
+      .heard = ledger_heard(ledger_of(client, phase), recipient_of(client), payload.written_ns),
       .late = !catch_up_of(client) && now_ns >= worker->control->end_ns[phase],
   };
   switch (ledger_delivered(ledger_of(client, phase), &arrival)) {
   case DELIVERY_REORDERED:
     tally->deliveries.reordered++;
-    count_first(client, phase, &payload, now_ns);
+    if (arrival.heard) count_first(client, phase, &payload, now_ns);
     on_echo(client, phase, &payload);
     break;
   case DELIVERY_FIRST:
-    count_first(client, phase, &payload, now_ns);
+    if (arrival.heard) count_first(client, phase, &payload, now_ns);
     on_echo(client, phase, &payload);
     break;
   case DELIVERY_DUPLICATE:

@@ -240,7 +240,7 @@ enum delivery ledger_delivered(struct ledger *ledger, const struct arrival *arri
   if (!set_bit(ledger, ledger->rows, &place)) return DELIVERY_DUPLICATE;
 
   if (arrival->late) set_bit(ledger, ledger->late, &place);
-  if (ledger->spans) note_span(&ledger->spans[slot], offset_of(ledger, arrival->now_ns));
+  if (ledger->spans && arrival->heard) note_span(&ledger->spans[slot], offset_of(ledger, arrival->now_ns));
   if (ledger->plan.shared_rows) return DELIVERY_FIRST;
   uint32_t *highest = &ledger->highest[(uint64_t)arrival->recipient * streams + (uint64_t)place.stream];
   if (place.round < *highest) return DELIVERY_REORDERED;
@@ -280,7 +280,8 @@ void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns) 
   store(&hearing->to_ns, now_ns ? now_ns : 1);
 }
 
-static bool could_hear(const struct ledger *ledger, uint32_t recipient, uint64_t written_ns) {
+bool ledger_heard(const struct ledger *ledger, uint32_t recipient, uint64_t written_ns) {
+  if (recipient >= ledger->plan.recipients) return false;
   const struct hearing *hearing = &ledger->hearings[recipient];
   for (;;) {
     uint64_t from = load(&hearing->from_ns);
@@ -341,16 +342,14 @@ static struct pair pair_of(const struct ledger *ledger, const struct publish *pu
   pair.addressed = true;
   pair.seen = has_bit(ledger, ledger->rows, &place);
   pair.late = pair.seen && has_bit(ledger, ledger->late, &place);
-  pair.expected = publish->counts && could_hear(ledger, recipient, publish->written_ns);
+  pair.expected = publish->counts && ledger_heard(ledger, recipient, publish->written_ns);
   pair.recovered = pair.seen && publish->counts && !pair.expected && was_away(ledger, recipient, publish->written_ns);
   return pair;
 }
 
-static void record_span(const struct ledger *ledger, uint64_t slot, struct histogram *first, struct histogram *last) {
+static void record_mark(const struct ledger *ledger, uint64_t slot, uint64_t mark, struct histogram *out) {
   uint64_t scheduled = load(&ledger->slots[slot].scheduled) & OFFSET_MAX;
-  const struct span *span = &ledger->spans[slot];
-  if (first) histogram_record(first, (int64_t)(load(&span->first) - 1) - (int64_t)scheduled);
-  if (last) histogram_record(last, (int64_t)(load(&span->last) - 1) - (int64_t)scheduled);
+  if (out && mark > 0) histogram_record(out, (int64_t)(mark - 1) - (int64_t)scheduled);
 }
 
 void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
@@ -377,7 +376,9 @@ void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tal
     tally->deliveries.expected += expected;
     tally->deliveries.observed += observed;
     tally->deliveries.lost += expected - observed;
-    if (ledger->spans && expected && observed == expected) record_span(ledger, slot, first, complete);
+    if (!ledger->spans || observed == 0) continue;
+    record_mark(ledger, slot, load(&ledger->spans[slot].first), first);
+    if (observed == expected) record_mark(ledger, slot, load(&ledger->spans[slot].last), complete);
   }
 }
 

@@ -69,7 +69,8 @@ enum delivery { DELIVERY_FIRST, DELIVERY_REORDERED, DELIVERY_DUPLICATE, DELIVERY
 struct arrival {
   uint32_t recipient, sender, sequence;
   uint64_t now_ns;
-  bool late; /* the phase of the message was over */
+  bool late;  /* the phase of the message was over */
+  bool heard; /* ledger_heard when it was written: otherwise nobody waited for it */
 };
 
 /* The recipient's side.
@@ -84,13 +85,16 @@ enum delivery ledger_delivered(struct ledger *ledger, const struct arrival *arri
 void ledger_established(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 void ledger_dropped(struct ledger *ledger, uint32_t recipient, uint64_t now_ns);
 
+/* Whether the recipient could hear at a moment, as far as is known now. */
+bool ledger_heard(const struct ledger *ledger, uint32_t recipient, uint64_t written_ns);
+
 /* After all workers have ended: walks every slot and every addressed recipient, and adds expected, observed, of
  * them late, lost and unacked_delivered to tally->deliveries. What a recipient got that was away when it was written,
  * between two hearings, is added to recovered: it was pulled after the return. Deliveries of publishes that were never
  * attempted, or to a recipient that could not hear them for another reason, are added to unexpected. Publishes still
  * unanswered must have been timed out before. With has_acks false, attempted publishes count as acked. With fan-out
- * (plan.fan_out above 1), a publish whose every expected delivery came is recorded (scheduled to first / to last
- * recipient) in first and complete, which may be NULL. */
+ * (plan.fan_out above 1), scheduled to the first arrival that was heard is recorded in first, and, where every expected
+ * delivery came, scheduled to the last one in complete; both may be NULL. */
 void ledger_settle(const struct ledger *ledger, bool has_acks, struct tally *tally, struct histogram *first,
     struct histogram *complete);
 
