@@ -386,20 +386,9 @@ static enum status mqtt_prepare(struct driver_run *run, struct err *err) {
 
 /* --- writing: each returns false when memory is out or the stream is over --- */
 
-/* Reserves room for a packet, in a WebSocket frame of its own where there are such. */
-static bool frame_begin(struct client *client, struct ws_frame *frame, size_t len) {
-  if (plan_of(client)->websocket) return ws_frame_begin(&state_of(client)->ws, client, WS_BINARY, len, frame);
-  *frame = (struct ws_frame){.message = stream_reserve(&client->stream, len), .len = len};
-  return frame->message;
-}
-
-static void frame_end(struct client *client, const struct ws_frame *frame) {
-  if (plan_of(client)->websocket) {
-    ws_frame_end(client, frame);
-    return;
-  }
-  stream_commit(&client->stream, frame->len);
-  client->run->bytes_sent += frame->len;
+/* NULL over TCP. */
+static struct ws_client *ws_of(struct client *client) {
+  return plan_of(client)->websocket ? &state_of(client)->ws : NULL;
 }
 
 static struct view connect_properties(const struct client *client, uint8_t out[16]) {
@@ -434,9 +423,9 @@ static bool write_connect(struct client *client) {
   if (connect.has_password) connect.password = view_str(settings->password);
   size_t len = mqtt_connect_size(&connect);
   struct ws_frame frame;
-  if (!frame_begin(client, &frame, len)) return false;
+  if (!ws_frame_begin(ws_of(client), client, WS_BINARY, len, &frame)) return false;
   mqtt_write_connect(frame.message, &connect);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return true;
 }
 
@@ -456,9 +445,9 @@ static bool write_subscribe(struct client *client) {
       .id = state->subscribe_id, .filters = view_of(encoded, mqtt_filters_size(MQTT_SUBSCRIBE, &filter, 1))};
   size_t len = mqtt_subscribe_size(plan->version, &subscribe);
   struct ws_frame frame;
-  if (subscribe.id == 0 || !frame_begin(client, &frame, len)) return false;
+  if (subscribe.id == 0 || !ws_frame_begin(ws_of(client), client, WS_BINARY, len, &frame)) return false;
   mqtt_write_subscribe(frame.message, plan->version, MQTT_SUBSCRIBE, &subscribe);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return true;
 }
 
@@ -467,17 +456,17 @@ static bool write_ack(struct client *client, enum mqtt_type type, uint16_t id, u
   struct mqtt_ack ack = {.id = id, .code = code};
   size_t len = mqtt_ack_size(version, &ack);
   struct ws_frame frame;
-  if (!frame_begin(client, &frame, len)) return false;
+  if (!ws_frame_begin(ws_of(client), client, WS_BINARY, len, &frame)) return false;
   mqtt_write_ack(frame.message, version, type, &ack);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return true;
 }
 
 static bool write_ping(struct client *client) {
   struct ws_frame frame;
-  if (!frame_begin(client, &frame, MQTT_PING_BYTES)) return false;
+  if (!ws_frame_begin(ws_of(client), client, WS_BINARY, MQTT_PING_BYTES, &frame)) return false;
   mqtt_write_ping(frame.message, MQTT_PINGREQ);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return true;
 }
 
@@ -493,9 +482,9 @@ static bool write_disconnect(struct client *client) {
   }
   size_t len = mqtt_notice_size(version, &notice);
   struct ws_frame frame;
-  if (!frame_begin(client, &frame, len)) return false;
+  if (!ws_frame_begin(ws_of(client), client, WS_BINARY, len, &frame)) return false;
   mqtt_write_notice(frame.message, version, MQTT_DISCONNECT, &notice);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return true;
 }
 
@@ -516,11 +505,11 @@ static enum publish_result mqtt_publish(struct client *client, const struct publ
   size_t len = mqtt_publish_size(plan->version, &message);
   struct ws_frame frame;
   if (answered && message.id == 0) return PUBLISH_BLOCKED;
-  if (!frame_begin(client, &frame, len)) return PUBLISH_BLOCKED;
+  if (!ws_frame_begin(ws_of(client), client, WS_BINARY, len, &frame)) return PUBLISH_BLOCKED;
   if (answered && !inflight_put(&state->sent, message.id, publish->token)) return PUBLISH_BLOCKED;
   uint8_t *payload = mqtt_write_publish(frame.message, plan->version, &message);
   payload_write(client->run->driver->payload_form, payload, &publish->payload);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return PUBLISH_WRITTEN;
 }
 
@@ -796,9 +785,9 @@ static void clear_retained(struct client *client) {
     struct mqtt_publish empty = {.retain = true, .topic = view_of(topic, write_heard(client, i, topic))};
     size_t len = mqtt_publish_size(version, &empty);
     struct ws_frame frame;
-    if (!frame_begin(client, &frame, len)) return;
+    if (!ws_frame_begin(ws_of(client), client, WS_BINARY, len, &frame)) return;
     mqtt_write_publish(frame.message, version, &empty);
-    frame_end(client, &frame);
+    ws_frame_end(client, &frame);
   }
 }
 

@@ -291,27 +291,16 @@ static enum status stomp_prepare(struct driver_run *run, struct err *err) {
 
 /* --- writing: each returns false when memory is out or the stream is over --- */
 
-/* Reserves room for a frame, in a WebSocket message of its own where there are such. */
-static bool frame_begin(struct client *client, struct ws_frame *frame, size_t len) {
-  if (plan_of(client)->websocket) return ws_frame_begin(&state_of(client)->ws, client, WS_TEXT, len, frame);
-  *frame = (struct ws_frame){.message = stream_reserve(&client->stream, len), .len = len};
-  return frame->message;
-}
-
-static void frame_end(struct client *client, const struct ws_frame *frame) {
-  if (plan_of(client)->websocket) {
-    ws_frame_end(client, frame);
-    return;
-  }
-  stream_commit(&client->stream, frame->len);
-  client->run->bytes_sent += frame->len;
+/* NULL over TCP. */
+static struct ws_client *ws_of(struct client *client) {
+  return plan_of(client)->websocket ? &state_of(client)->ws : NULL;
 }
 
 static bool write_whole(struct client *client, const uint8_t *data, size_t len) {
   struct ws_frame frame;
-  if (!frame_begin(client, &frame, len)) return false;
+  if (!ws_frame_begin(ws_of(client), client, WS_TEXT, len, &frame)) return false;
   memcpy(frame.message, data, len);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return true;
 }
 
@@ -355,11 +344,11 @@ static enum publish_result stomp_publish(struct client *client, const struct pub
       .receipt = publish->token,
   };
   size_t head_len = (size_t)(stomp_write_send(head, &send) - head);
-  if (!frame_begin(client, &frame, head_len + send.body_len + 1)) return PUBLISH_BLOCKED;
+  if (!ws_frame_begin(ws_of(client), client, WS_TEXT, head_len + send.body_len + 1, &frame)) return PUBLISH_BLOCKED;
   memcpy(frame.message, head, head_len);
   payload_write(client->run->driver->payload_form, frame.message + head_len, &publish->payload);
   stomp_end(frame.message + head_len + send.body_len);
-  frame_end(client, &frame);
+  ws_frame_end(client, &frame);
   return PUBLISH_WRITTEN;
 }
 

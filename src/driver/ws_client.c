@@ -116,11 +116,13 @@ bool ws_client_control(struct ws_client *ws, struct client *client, const struct
 /* --- writing --- */
 
 bool ws_frame_begin(struct ws_client *ws, struct client *client, uint8_t opcode, size_t len, struct ws_frame *frame) {
-  size_t header_len = ws_header_size(len, true);
+  size_t header_len = ws ? ws_header_size(len, true) : 0;
   uint8_t *at = stream_reserve(&client->stream, header_len + len);
   if (!at) return false;
-  next_mask(ws, frame->mask);
-  ws_write_header(at, opcode, len, frame->mask);
+  if (ws) {
+    next_mask(ws, frame->mask);
+    ws_write_header(at, opcode, len, frame->mask);
+  }
   frame->message = at + header_len;
   frame->header_len = header_len;
   frame->len = len;
@@ -129,7 +131,7 @@ bool ws_frame_begin(struct ws_client *ws, struct client *client, uint8_t opcode,
 
 void ws_frame_end(struct client *client, const struct ws_frame *frame) {
   size_t total = frame->header_len + frame->len;
-  ws_mask(frame->message, frame->len, frame->mask, 0);
+  if (frame->header_len > 0) ws_mask(frame->message, frame->len, frame->mask, 0);
   stream_commit(&client->stream, total);
   client->run->bytes_sent += total;
 }

@@ -50,12 +50,13 @@ bool ws_client_control(struct ws_client *ws, struct client *client, const struct
 /* A frame that lies in the stream's buffer while its message is written. */
 struct ws_frame {
   uint8_t *message;
-  size_t header_len, len; /* len: of the message */
+  size_t header_len, len; /* len: of the message; header_len: 0 for a bare one */
   uint8_t mask[4];
 };
 
 /* Reserves a whole frame and writes its header; the caller writes len bytes at frame->message and ends the frame.
- * False when memory is out or the stream is over. */
+ * ws is NULL where the protocol runs over TCP as well, and this client does: then the message is bare. False when
+ * memory is out or the stream is over. */
 bool ws_frame_begin(struct ws_client *ws, struct client *client, uint8_t opcode, size_t len, struct ws_frame *frame);
 void ws_frame_end(struct client *client, const struct ws_frame *frame);
 
