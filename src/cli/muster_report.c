@@ -172,8 +172,7 @@ static void output_path(char out[PATH_MAX], const struct options *options, const
   if (strcmp(file, "-") == 0) base = "report";
   size_t len = strlen(base);
   if (len > 5 && strcmp(base + len - 5, ".json") == 0) len -= 5;
-  bool has_slash = options->output[strlen(options->output) - 1] == '/';
-  snprintf(out, PATH_MAX, "%s%s%.*s.%s", options->output, has_slash ? "" : "/", (int)len, base,
+  snprintf(out, PATH_MAX, "%s%s%.*s.%s", options->output, save_slash(options->output), (int)len, base,
       options->renderer->extension);
 }
 

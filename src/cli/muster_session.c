@@ -10,6 +10,7 @@
 #include "load/settings.h"
 #include "net/address.h"
 #include "report/html.h"
+#include "report/save.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -87,8 +88,7 @@ enum status session_driver(struct run_arguments *arguments, const struct driver 
 
 bool session_is_folder(const char *path) {
   struct stat info;
-  size_t len = strlen(path);
-  return (len && path[len - 1] == '/') || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
+  return save_slash(path)[0] == '\0' || (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
 bool session_prints_json(const struct run_arguments *arguments) {
@@ -103,11 +103,10 @@ const char *session_place(const struct run_arguments *arguments) {
 
 enum status session_folder(char out[PATH_MAX], const char *place, struct err *err) {
   struct stat info;
-  size_t len = strlen(place);
   if (stat(place, &info) == 0 && !S_ISDIR(info.st_mode)) {
     return err_set(err, STATUS_USAGE, "--output %.300s is a file: trials go into a folder", place);
   }
-  int written = snprintf(out, PATH_MAX, "%s%s", place, len && place[len - 1] == '/' ? "" : "/");
+  int written = snprintf(out, PATH_MAX, "%s%s", place, save_slash(place));
   if (written > 0 && written < PATH_MAX) return STATUS_OK;
   return err_set(err, STATUS_USAGE, "the path is too long: %.80s...", place);
 }
@@ -163,8 +162,7 @@ void session_path(char out[PATH_MAX], const char *place, const struct session_do
   }
   char utc[24];
   compact_time(utc, document->started_at);
-  snprintf(out, PATH_MAX, "%s%s%s-%s-%s.json", place, place[strlen(place) - 1] == '/' ? "" : "/", utc, document->id,
-      document->name);
+  snprintf(out, PATH_MAX, "%s%s%s-%s-%s.json", place, save_slash(place), utc, document->id, document->name);
 }
 
 /* What only we know about the server that we started. */

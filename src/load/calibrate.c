@@ -1,5 +1,7 @@
 #include "load/calibrate.h"
 
+#include "report/save.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
@@ -110,25 +112,12 @@ static json_t *json_of(const struct calibration *c) {
       c->measured_at);
 }
 
-static enum status make_folders(char *path, struct err *err) {
-  for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-    *slash = '\0';
-    bool made = mkdir(path, 0777) == 0 || errno == EEXIST;
-    int error = errno;
-    if (!made) err_set(err, STATUS_IO, "cannot make the folder %s: %s", path, strerror(error));
-    *slash = '/';
-    if (!made) return STATUS_IO;
-  }
-  return STATUS_OK;
-}
-
 static enum status write_all(const char *path, const struct calibrations *calibrations, struct err *err) {
-  char folder[PATH_MAX], temporary[PATH_MAX];
+  char temporary[PATH_MAX];
   int len = snprintf(temporary, sizeof temporary, "%s.%d.new", path, (int)getpid());
   if (len < 0 || (size_t)len >= sizeof temporary)
     return err_set(err, STATUS_USAGE, "the path is too long: %.80s", path);
-  memcpy(folder, path, strlen(path) + 1);
-  enum status status = make_folders(folder, err);
+  enum status status = save_make_parents(path, err);
   if (status != STATUS_OK) return status;
   json_t *entries = json_array();
   for (uint32_t i = 0; i < calibrations->count; i++)

@@ -1,5 +1,6 @@
 #include "report/html.h"
 
+#include "report/characters.h"
 #include "report/save.h"
 
 #include <stdlib.h>
@@ -10,24 +11,6 @@ extern const char html_page[], html_page_end[];
 
 static const char title_marker[] = "@MUSTER_TITLE@";
 static const char document_marker[] = "@MUSTER_DOCUMENT@";
-
-static void write_title(FILE *file, const char *title) {
-  for (; *title; title++) {
-    switch (*title) {
-    case '<':
-      fputs("&lt;", file);
-      break;
-    case '>':
-      fputs("&gt;", file);
-      break;
-    case '&':
-      fputs("&amp;", file);
-      break;
-    default:
-      fputc((unsigned char)*title < ' ' || *title == 0x7f ? ' ' : *title, file);
-    }
-  }
-}
 
 /* In JSON a '<' stands inside strings only, where it may be written as an escape: then no tag, no comment and no end
  * of the script element can begin. */
@@ -50,7 +33,7 @@ static const char *write_until(FILE *file, const char *from, const char *marker)
 
 enum status html_write(FILE *file, const char *title, const char *json_text, struct err *err) {
   const char *rest = write_until(file, html_page, title_marker);
-  write_title(file, title);
+  markup_write(file, title);
   rest = write_until(file, rest, document_marker);
   write_document(file, json_text);
   fwrite(rest, 1, (size_t)(html_page_end - rest), file);

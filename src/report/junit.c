@@ -3,50 +3,9 @@
 #include "report/formats.h"
 #include "report/save.h"
 
-#include <string.h>
-
-/* XML 1.0 has no characters below 0x20 but tab and line ends, and neither U+FFFE nor U+FFFF. */
-static bool is_xml(const char *text, size_t len) {
-  unsigned char first = (unsigned char)*text;
-  if (len == 3 && (memcmp(text, "\xef\xbf\xbe", 3) == 0 || memcmp(text, "\xef\xbf\xbf", 3) == 0)) return false;
-  return len > 1 || first >= 0x20 || first == '\t' || first == '\n';
-}
-
-static void put_character(FILE *file, const char *text, size_t len) {
-  switch (*text) {
-  case '<':
-    fputs("&lt;", file);
-    break;
-  case '>':
-    fputs("&gt;", file);
-    break;
-  case '&':
-    fputs("&amp;", file);
-    break;
-  case '"':
-    fputs("&quot;", file);
-    break;
-  default:
-    fwrite(text, 1, len, file);
-  }
-}
-
-static void put_text(FILE *file, const char *text) {
-  while (*text) {
-    size_t len = utf8_length(text);
-    if (len == 0 || !is_xml(text, len)) {
-      fputs(REPLACEMENT, file);
-      len = len ? len : 1;
-    } else {
-      put_character(file, text, len);
-    }
-    text += len;
-  }
-}
-
 static void put_attribute(FILE *file, const char *name, const char *value) {
   fprintf(file, " %s=\"", name);
-  put_text(file, value);
+  markup_write(file, value);
   fputc('"', file);
 }
 
@@ -85,7 +44,7 @@ static void put_case(FILE *file, const struct report *r, const struct test_case 
   }
   fputs(">\n", file);
   put_outcome(file, test);
-  put_text(file, test->message);
+  markup_write(file, test->message);
   fprintf(file, "</%s>\n    </testcase>\n", test->outcome);
 }
 
@@ -102,7 +61,7 @@ static void put_verdict(FILE *file, const struct report *r) {
   put_outcome(file, &test);
   for (uint32_t i = 0; i < r->reasons; i++) {
     if (i) fputc('\n', file);
-    put_text(file, r->reason[i]);
+    markup_write(file, r->reason[i]);
   }
   fputs("</error>\n    </testcase>\n", file);
 }

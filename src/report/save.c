@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status make_parents(const char *path, struct err *err) {
+enum status save_make_parents(const char *path, struct err *err) {
   char folder[PATH_MAX];
   if (strlen(path) >= sizeof folder) return err_set(err, STATUS_USAGE, "the path is too long: %.80s...", path);
   memcpy(folder, path, strlen(path) + 1);
@@ -21,9 +21,14 @@ static enum status make_parents(const char *path, struct err *err) {
   return STATUS_OK;
 }
 
+const char *save_slash(const char *folder) {
+  size_t len = strlen(folder);
+  return len > 0 && folder[len - 1] == '/' ? "" : "/";
+}
+
 enum status save_open(const char *path, FILE **out, struct err *err) {
   if (path[0] == '\0') return err_set(err, STATUS_USAGE, "an empty path cannot name a report file");
-  enum status status = make_parents(path, err);
+  enum status status = save_make_parents(path, err);
   if (status != STATUS_OK) return status;
   int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0 && errno == EEXIST) {

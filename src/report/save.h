@@ -6,6 +6,12 @@
 
 #include <stdio.h>
 
+/* The folders that a path names before its last slash. */
+enum status save_make_parents(const char *path, struct err *err);
+
+/* What stands between a folder, given with or without a slash at its end, and a name in it: "/" or "". */
+const char *save_slash(const char *folder);
+
 /* Creates path (parent folders are made; an existing file is never overwritten) and lets write fill it; a file that
  * could not be written whole is removed again. */
 enum status save_new_file(const char *path, enum status (*write)(FILE *file, const void *content, struct err *err),

@@ -1,6 +1,7 @@
 #include "report/trial.h"
 
 #include "report/document.h"
+#include "report/save.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -200,8 +201,7 @@ static enum status add_folder(struct trial_list *list, const char *path, struct 
   enum status status = STATUS_OK;
   for (int i = 0; i < count; i++) {
     char file[TRIAL_SOURCE_MAX];
-    size_t len = strlen(path);
-    int written = snprintf(file, sizeof file, "%s%s%s", path, len && path[len - 1] == '/' ? "" : "/", entry[i]->d_name);
+    int written = snprintf(file, sizeof file, "%s%s%s", path, save_slash(path), entry[i]->d_name);
     bool fits = written > 0 && (size_t)written < sizeof file;
     if (status == STATUS_OK && !fits) status = err_set(err, STATUS_USAGE, "the path is too long: %.80s...", path);
     if (status == STATUS_OK && !is_other_than_file(file)) status = add_file(list, file, true, err);

@@ -52,12 +52,13 @@ static void hostile_strings_stay_inside(void **state) {
   (void)state;
   const char *json = "{\"name\": \"</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> ]]>\"}";
   char *plain = page_of("plain", "{}");
-  char *page = page_of("</title><script>alert(3)</script> & more", json);
+  char *page = page_of("</title><script>alert(3)</script> & \"more\"\x02", json);
   assert_int_equal(occurrences(page, "<script"), occurrences(plain, "<script"));
   assert_int_equal(occurrences(page, "</script"), occurrences(plain, "</script"));
   assert_int_equal(occurrences(page, "<!--"), occurrences(plain, "<!--"));
   assert_int_equal(occurrences(page, "<img"), 0);
-  assert_non_null(strstr(page, "<title>&lt;/title&gt;&lt;script&gt;alert(3)&lt;/script&gt; &amp; more</title>"));
+  assert_non_null(strstr(
+      page, "<title>&lt;/title&gt;&lt;script&gt;alert(3)&lt;/script&gt; &amp; &quot;more&quot;\xef\xbf\xbd</title>"));
 
   char *text = document_of(page);
   json_t *read = json_loads(text, 0, NULL);
