@@ -292,14 +292,17 @@ static void send_backlog(struct load_client *client) {
   }
 }
 
-void client_due(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns) {
-  struct worker *worker = client->worker;
-  struct backlog *backlog = &client->sending[phase].backlog;
+static void note_due(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns) {
   tally_of(client, phase)->publishes.scheduled++;
   if (phase == TRAFFIC_MEASURE) {
-    count_second(client, SERIES_SCHEDULED, worker->control->start_ns[phase] + offset_ns);
+    count_second(client, SERIES_SCHEDULED, client->worker->control->start_ns[phase] + offset_ns);
   }
-  backlog->due = sequence + 1;
+  client->sending[phase].backlog.due = sequence + 1;
+}
+
+void client_due(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns) {
+  const struct backlog *backlog = &client->sending[phase].backlog;
+  note_due(client, phase, sequence, offset_ns);
   if (client->base.state != CLIENT_ESTABLISHED) {
     client_give_up_backlog(client, phase, CAUSE_NOT_CONNECTED);
     return;
@@ -311,6 +314,13 @@ void client_due(struct load_client *client, enum traffic_phase phase, uint32_t s
   } else {
     send_backlog(client);
   }
+}
+
+void client_pass_over(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns) {
+  bool connected = client->base.state == CLIENT_ESTABLISHED;
+  client_give_up_backlog(client, phase, CAUSE_BLOCKED); /* what was due in time and waited */
+  note_due(client, phase, sequence, offset_ns);
+  client_give_up_backlog(client, phase, connected ? CAUSE_GENERATOR_LATE : CAUSE_NOT_CONNECTED);
 }
 
 /* --- the end of a connection --- */

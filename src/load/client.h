@@ -59,6 +59,9 @@ void client_lose(struct load_client *client);
  * offset_ns: when, from the start of the phase. */
 void client_due(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns);
 
+/* The same, long after the end of the phase: writes the message off. */
+void client_pass_over(struct load_client *client, enum traffic_phase phase, uint32_t sequence, uint64_t offset_ns);
+
 /* Closed loops: publishes until as many answers are awaited as the workload says; every answer then makes the next
  * publish fall due. */
 void client_start_loop(struct load_client *client, enum traffic_phase phase);

@@ -17,7 +17,7 @@
 #define BURST 64                      /* publishes in one go before the loop looks at its sockets again */
 #define SPIN_MAX_NS (50 * NS_PER_US)
 #define SPIN_SHARE 10                /* at most one tenth of the interval between two slots is spun away */
-#define OVERRUN_NS (100 * NS_PER_MS) /* how long after a phase its last slots may still be sent */
+#define OVERRUN_NS (500 * NS_PER_MS) /* how long after a phase its last slots may still be sent */
 #define WORKER_NICE (-10)
 #define GOOD_BYE_NS (300 * NS_PER_MS)
 /* Larger populations leave by RST alone: a good-bye makes the server close first, and keep a TIME_WAIT for each. */
@@ -128,9 +128,9 @@ static void hand_out(struct worker *worker, uint64_t now_ns) {
   const struct pacer *pacer = &worker->pacer;
   struct load_client *client = worker_client(worker, pacer->sender / worker->plan->workers);
   enum traffic_phase phase = (enum traffic_phase)worker->phase;
-  client_due(client, phase, pacer->sequence, pacer->offset_ns);
-  /* A generator so late that the phase is long over must not go on for ever: the rest counts as unsent. */
-  if (now_ns > worker->control->end_ns[phase] + OVERRUN_NS) client_give_up_backlog(client, phase, CAUSE_BLOCKED);
+  /* A generator so late that the phase is long over must not go on for ever. */
+  bool is_over = now_ns > worker->control->end_ns[phase] + OVERRUN_NS;
+  (is_over ? client_pass_over : client_due)(client, phase, pacer->sequence, pacer->offset_ns);
 }
 
 static void pace(struct pacer_hook *hook, uint64_t now_ns) {

@@ -73,6 +73,8 @@ const char *cause_name(int32_t code) {
     return "keep_alive";
   case CAUSE_INTERRUPTED:
     return "interrupted";
+  case CAUSE_GENERATOR_LATE:
+    return "generator_late";
   default:
     return NULL;
   }

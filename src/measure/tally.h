@@ -43,6 +43,7 @@ enum cause {
   CAUSE_KICKED = -14,         /* an established connection that the server ended with a notice */
   CAUSE_KEEP_ALIVE = -15,     /* an established connection on which keep-alives were not answered */
   CAUSE_INTERRUPTED = -16,    /* the run was stopped first */
+  CAUSE_GENERATOR_LATE = -17, /* the phase was over before muster itself came to it */
 };
 
 /* A short stable name for a negative code ("no_answer"), or NULL for a number that is no cause. */

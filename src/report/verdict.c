@@ -16,14 +16,15 @@ void report_blame(struct report *report, enum blame blame, const char *format, .
   report->blame[report->reasons++] = blame;
 }
 
+static uint64_t never_handed_out(const struct report *report) {
+  return codes_count(&report->measure.publishes.unsent, CAUSE_GENERATOR_LATE);
+}
+
 /* Publishes that were still due at the end because the connection took no more: then the server held them up, and
- * their lateness is not the generator's. */
+ * their lateness is not the generator's, unless it did not even come to all that was due. */
 static bool server_held_back(const struct report *report) {
-  const struct codes *unsent = &report->measure.publishes.unsent;
-  for (uint32_t i = 0; i < unsent->used; i++) {
-    if (unsent->entry[i].code == CAUSE_BLOCKED && unsent->entry[i].count) return true;
-  }
-  return false;
+  bool blocked = codes_count(&report->measure.publishes.unsent, CAUSE_BLOCKED) > 0;
+  return blocked && never_handed_out(report) == 0;
 }
 
 static double per_second(uint64_t count, double seconds) {
@@ -151,9 +152,11 @@ static void judge_achieved(struct report *report) {
   if (report->workload.storm) attempted += (double)codes_count(&t->publishes.unsent, CAUSE_NOT_CONNECTED);
   double asked = report_asked_rate(report);
   if (attempted < owed(report) * VERDICT_ACHIEVED_SHARE) {
-    report_blame(report, BLAME_SERVER,
-        "achieved %.2f publishes/s of the asked %.2f (%.1f %%, below %.0f %%): see unsent and schedule_lag",
-        report->attempts_per_second, asked, report->attempts_per_second / asked * 100, VERDICT_ACHIEVED_SHARE * 100);
+    bool server = never_handed_out(report) == 0;
+    report_blame(report, server ? BLAME_SERVER : BLAME_GENERATOR,
+        "achieved %.2f publishes/s of the asked %.2f (%.1f %%, below %.0f %%): %s", report->attempts_per_second, asked,
+        report->attempts_per_second / asked * 100, VERDICT_ACHIEVED_SHARE * 100,
+        server ? "see unsent and schedule_lag" : "the generator did not come to all of them; lower --rate");
   }
 }
 

@@ -104,6 +104,11 @@ static enum publish_result publish(struct client *client, const struct publish *
   return PUBLISH_WRITTEN;
 }
 
+static enum publish_result publish_slowly(struct client *client, const struct publish *what) {
+  usleep(10000);
+  return publish(client, what);
+}
+
 static enum publish_result publish_in_window(struct client *client, const struct publish *what) {
   if (window_of(client)->is_full) return PUBLISH_BLOCKED;
   enum publish_result result = publish(client, what);

@@ -31,6 +31,7 @@ struct trial {
   bool stopped, resumed;    /* the server, by the step */
   uint32_t outstanding_max; /* 0: the driver's */
   bool windowed;            /* the driver takes one publish at a time */
+  bool slow;                /* it takes 10 ms for each */
   volatile int interrupted;
   pid_t server;
   struct report report;
@@ -105,6 +106,7 @@ static enum status carry_out(struct trial *trial) {
   struct driver driver = test_driver;
   if (trial->outstanding_max > 0) driver.outstanding_max = trial->outstanding_max;
   if (trial->windowed) driver.publish = publish_in_window;
+  if (trial->slow) driver.publish = publish_slowly;
   struct run_options options = {
       .workload = &trial->workload,
       .driver = &driver,
@@ -481,6 +483,23 @@ static void test_backlog_leaves_in_order(void **state) {
   (void)state;
   check_backlog(ARRIVALS_CONSTANT);
   check_backlog(ARRIVALS_POISSON);
+}
+
+/* What a generator does not come to, no server held up. */
+static void test_an_overloaded_generator_takes_the_blame(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->slow = true;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct tally *measure = &trial->report.measure;
+  assert_int_equal(measure->publishes.scheduled, 500);
+  assert_true(codes_count(&measure->publishes.unsent, CAUSE_GENERATOR_LATE) > 0);
+  assert_int_equal(codes_count(&measure->publishes.unsent, CAUSE_BLOCKED), 0);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  for (uint32_t i = 0; i < trial->report.reasons; i++)
+    assert_int_not_equal(trial->report.blame[i], BLAME_SERVER);
+  end(trial);
 }
 
 static void interrupt_when_acked(struct trial *trial, const struct run_progress *progress) {
@@ -1063,6 +1082,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_stopped_server_is_reported),
       cmocka_unit_test(test_rates_end_with_the_phase),
       cmocka_unit_test(test_late_ones_are_among_the_observed),
+      cmocka_unit_test(test_an_overloaded_generator_takes_the_blame),
       cmocka_unit_test(test_backlog_leaves_in_order),
       cmocka_unit_test(test_interrupted_run_reports),
       cmocka_unit_test(test_given_up_run_ends),
