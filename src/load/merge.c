@@ -99,6 +99,11 @@ static void close_tally(struct tally *tally, bool has_acks) {
       &tally->publishes.timed_out, CAUSE_INTERRUPTED);
 }
 
+/* The same of those who were coming back. */
+static void close_storm(struct report_storm *storm) {
+  charge_difference(storm->attempts, storm->returned + codes_total(&storm->failed), &storm->failed, CAUSE_INTERRUPTED);
+}
+
 static void close_slots(const struct plan *plan, const bool *died) {
   uint32_t senders = plan->topology.senders;
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++) {
@@ -187,7 +192,7 @@ static enum status merge_workers(const struct plan *plan, const bool *died, stru
   if (!report->worker) return err_set(err, STATUS_MEMORY, "out of memory for the report");
   report->workers = plan->workers;
   for (uint32_t w = 0; w < plan->workers; w++) {
-    const struct worker_area *area = &plan->shared.area[w];
+    struct worker_area *area = &plan->shared.area[w];
     struct report_worker *out = &report->worker[w];
     const struct loop_stats *stats = &area->measured;
     uint64_t loop_ns = stats->busy_ns + stats->waited_ns;
@@ -201,6 +206,7 @@ static enum status merge_workers(const struct plan *plan, const bool *died, stru
     out->nice = area->nice;
     out->private_bytes = area->private_bytes;
     out->private_before_bytes = area->private_before_bytes;
+    if (died[w]) close_storm(&area->storm);
     report_storm_merge(&report->storm, &area->storm);
     out->died = died[w];
     if (area->tls[0]) memcpy(report->target.tls, area->tls, sizeof(report->target.tls));

@@ -2,6 +2,7 @@
 
 #include "build_facts.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 static const char *const clock_names[REPORT_CLOCKS] = {
@@ -67,6 +68,20 @@ void report_storm_merge(struct report_storm *into, const struct report_storm *fr
   bool earlier = from->first_lost_ns > 0 && (into->first_lost_ns == 0 || from->first_lost_ns < into->first_lost_ns);
   if (earlier) into->first_lost_ns = from->first_lost_ns;
   if (from->last_returned_ns > into->last_returned_ns) into->last_returned_ns = from->last_returned_ns;
+}
+
+enum status report_storm_check(const struct report_storm *storm, struct err *err) {
+  uint64_t failed = codes_total(&storm->failed);
+  if (storm->attempts != storm->returned + failed) {
+    return err_set(err, STATUS_PROTOCOL,
+        "accounting identity broken (a bug in muster): storm attempts %" PRIu64 " is not returned %" PRIu64
+        " + failed %" PRIu64,
+        storm->attempts, storm->returned, failed);
+  }
+  if (storm->returned <= storm->lost) return STATUS_OK;
+  return err_set(err, STATUS_PROTOCOL,
+      "accounting identity broken (a bug in muster): storm returned %" PRIu64 " is above lost %" PRIu64,
+      storm->returned, storm->lost);
 }
 
 void report_free(struct report *report) {

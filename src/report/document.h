@@ -89,6 +89,8 @@ struct report_storm {
   uint64_t first_lost_ns, last_returned_ns; /* CLOCK_MONOTONIC; 0: none */
 };
 void report_storm_merge(struct report_storm *into, const struct report_storm *from);
+/* attempts = returned + failed; a broken identity is a bug in muster, as those of tally_check are. */
+enum status report_storm_check(const struct report_storm *storm, struct err *err);
 
 /* How the receivers of a backlog run caught up (docs/counters.md, backlog). */
 struct report_backlog {

@@ -84,17 +84,23 @@ static void put_objective(FILE *file, const struct report *r, const struct repor
 static const struct identity {
   const char *name;
   bool warm_up;
-  enum status (*check)(const struct tally *tally, bool has_acks, struct err *err);
+  enum status (*check)(const struct tally *tally, bool has_acks, struct err *err); /* NULL: of the storm */
 } identities[] = {
     {"accounting of connections", false, tally_check_connections},
     {"accounting of publishes", false, tally_check_publishes},
     {"accounting of deliveries", false, tally_check_deliveries},
     {"accounting of warm-up publishes", true, tally_check_publishes},
     {"accounting of warm-up deliveries", true, tally_check_deliveries},
+    {"accounting of the storm", false, NULL},
 };
-#define IDENTITIES (sizeof identities / sizeof identities[0])
+
+/* The last one is of storms only. */
+static uint32_t identities_of(const struct report *r) {
+  return (uint32_t)(sizeof identities / sizeof identities[0]) - !r->workload.storm;
+}
 
 static bool is_kept(const struct identity *identity, const struct report *r, struct err *err) {
+  if (!identity->check) return report_storm_check(&r->storm, err) == STATUS_OK;
   return identity->check(identity->warm_up ? &r->warmup : &r->measure, r->has_acks, err) == STATUS_OK;
 }
 
@@ -111,12 +117,12 @@ struct totals {
 
 static struct totals count(const struct report *r) {
   struct err unused;
-  struct totals totals = {.tests = 1 + r->objectives + IDENTITIES, .errors = r->verdict != VERDICT_VALID};
+  struct totals totals = {.tests = 1 + r->objectives + identities_of(r), .errors = r->verdict != VERDICT_VALID};
   for (uint32_t i = 0; i < r->objectives; i++) {
     if (!r->objective[i].evaluable) totals.errors++;
     if (r->objective[i].evaluable && !r->objective[i].held) totals.failures++;
   }
-  for (size_t i = 0; i < IDENTITIES; i++)
+  for (uint32_t i = 0; i < identities_of(r); i++)
     totals.errors += !is_kept(&identities[i], r, &unused);
   return totals;
 }
@@ -147,7 +153,7 @@ enum status report_write_junit(FILE *file, const struct report *report, struct e
   put_verdict(file, report);
   for (uint32_t i = 0; i < report->objectives; i++)
     put_objective(file, report, &report->objective[i]);
-  for (size_t i = 0; i < IDENTITIES; i++)
+  for (uint32_t i = 0; i < identities_of(report); i++)
     put_identity(file, report, &identities[i]);
   fputs("  </testsuite>\n</testsuites>\n", file);
   return save_flush(file, "report", err);

@@ -73,6 +73,7 @@ static void judge_identities(struct report *report) {
   if (tally_check(&report->warmup, report->has_acks, &err) != STATUS_OK) {
     report_blame(report, BLAME_RUN, "warm-up phase: %.230s", err.text);
   }
+  if (report_storm_check(&report->storm, &err) != STATUS_OK) report_blame(report, BLAME_RUN, "%.250s", err.text);
 }
 
 static void judge_connections(struct report *report) {

@@ -154,6 +154,7 @@ struct faults {
   bool hang_up_on_return;  /* client 4's connection is closed on the first publish after it came back */
   uint32_t refuse_returns; /* so many of those who come back are closed first */
   bool refuse_every_return;
+  bool ignore_returns;    /* neither refused nor let in */
   bool keep;              /* what goes to clients who were never in waits for their hello */
   uint32_t repeat_after;  /* so many publishes: a second later, all of them are delivered again; 0: never */
   uint32_t deliver_after; /* all deliveries wait until so many publishes are acked, and then 2 ms; 0: none waits */
@@ -362,6 +363,7 @@ static void on_hello(struct peer *peer, const uint8_t *record) {
     refused = true;
   }
   refused |= server->was_in[peer->index] && server->faults.refuse_every_return;
+  if (server->was_in[peer->index] && server->faults.ignore_returns) return;
   if (refused) {
     stream_close(&peer->stream, false);
     return;

@@ -1013,6 +1013,27 @@ static void test_closed_loop_outlives_a_storm(void **state) {
   end(trial);
 }
 
+static void kill_a_worker_when_unsent(struct trial *trial, const struct run_progress *progress) {
+  if (progress->scheduled >= progress->attempted + 5) kill_a_worker(trial, progress);
+}
+
+/* Its clients were on their way back: these attempts failed with it. */
+static void test_dead_worker_in_a_storm(void **state) {
+  (void)state;
+  struct trial *trial = storm_of(TOPOLOGY_RING);
+  trial->workload.duration_ns = 60 * NS_PER_SEC;
+  trial->workload.grace_ns = 300 * NS_PER_MS;
+  trial->faults.ignore_returns = true;
+  trial->step = kill_a_worker_when_unsent;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  const struct report_storm *storm = &trial->report.storm;
+  assert_true(trial->stopped);
+  assert_int_equal(storm->lost, CLIENTS);
+  assert_true(storm->attempts > 0);
+  assert_int_equal(storm->attempts, storm->returned + codes_total(&storm->failed));
+  end(trial);
+}
+
 static void interrupt_when_dropped(struct trial *trial, const struct run_progress *progress) {
   if (progress->phase == RUN_MEASURE && progress->dropped > 0) trial->interrupted = 1;
 }
@@ -1100,6 +1121,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_refused_returns_are_tried_again),
       cmocka_unit_test(test_nobody_returns),
       cmocka_unit_test(test_closed_loop_outlives_a_storm),
+      cmocka_unit_test(test_dead_worker_in_a_storm),
       cmocka_unit_test(test_dropped_in_a_storm),
       cmocka_unit_test(test_held_connections),
   };

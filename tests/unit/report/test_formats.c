@@ -87,6 +87,25 @@ static void junit_tells_outcomes_apart(void **state) {
   report_free(&r);
 }
 
+static void junit_holds_a_storm_to_its_account(void **state) {
+  (void)state;
+  struct report r = sample_valid();
+  r.workload.storm = true;
+  r.storm = (struct report_storm){.lost = 3, .attempts = 4, .returned = 3};
+  report_judge(&r);
+  char *text = sample_written(report_write_junit, &r);
+  assert_has(text, "tests=\"7\" failures=\"0\" errors=\"2\"");
+  assert_has(text, "name=\"accounting of the storm\"");
+  assert_has(text, "storm attempts 4 is not returned 3 + failed 0");
+  free(text);
+  codes_add(&r.storm.failed, CAUSE_INTERRUPTED, 1);
+  report_judge(&r);
+  text = sample_written(report_write_junit, &r);
+  assert_has(text, "tests=\"7\" failures=\"0\" errors=\"0\"");
+  free(text);
+  report_free(&r);
+}
+
 static void junit_holds_any_text(void **state) {
   (void)state;
   struct report r = sample_valid();
@@ -149,6 +168,7 @@ int main(void) {
       cmocka_unit_test(csv_has_a_row_a_second),
       cmocka_unit_test(json_lines_are_seconds_and_a_summary),
       cmocka_unit_test(junit_tells_outcomes_apart),
+      cmocka_unit_test(junit_holds_a_storm_to_its_account),
       cmocka_unit_test(junit_holds_any_text),
       cmocka_unit_test(markdown_is_a_summary),
       cmocka_unit_test(a_log_needs_histograms),

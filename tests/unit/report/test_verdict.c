@@ -259,6 +259,18 @@ static void everything_wrong_at_once_fits(void **state) {
   report_free(&r);
 }
 
+static void storms_add_up(void **state) {
+  (void)state;
+  struct report r = sample_valid();
+  r.workload.storm = true;
+  r.storm = (struct report_storm){.lost = 3, .attempts = 4, .returned = 3};
+  assert_invalid(&r, PARTS("storm attempts 4 is not returned 3 + failed 0"));
+  r = sample_valid();
+  r.workload.storm = true;
+  r.storm = (struct report_storm){.lost = 3, .attempts = 4, .returned = 4};
+  assert_invalid(&r, PARTS("storm returned 4 is above lost 3"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_clean_run_is_valid),
@@ -274,6 +286,7 @@ int main(void) {
       cmocka_unit_test(a_partial_population_may_be_accepted),
       cmocka_unit_test(dropped_connections),
       cmocka_unit_test(a_late_generator),
+      cmocka_unit_test(storms_add_up),
       cmocka_unit_test(lag_at_the_bound_is_accepted),
       cmocka_unit_test(a_busy_worker),
       cmocka_unit_test(a_core_that_was_taken_away),
