@@ -160,6 +160,7 @@ static void leave_node(struct libp2p_conn *conn) {
   struct libp2p *node = conn->node;
   timer_cancel(loop_wheel(node->loop), &conn->timer);
   node_end_dialing(conn);
+  node_end_accepting(conn);
   node_forget(conn);
   conn_list_remove(&node->all, conn, offsetof(struct libp2p_conn, all));
   node->conn_count--;
@@ -210,6 +211,7 @@ static void end_channel(struct libp2p_conn *conn, enum channel_result result) {
 
 static void become_open(struct libp2p_conn *conn) {
   uint64_t now_ns = loop_now_ns(conn->node->loop), wait_ns = conn->node->config.keep_alive_ns;
+  node_end_accepting(conn);
   conn->state = CONN_OPEN;
   conn->setup_due_ns = UINT64_MAX;
   if (wait_ns != UINT64_MAX) conn->ping_due_ns = now_ns + wait_ns;

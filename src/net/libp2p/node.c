@@ -35,7 +35,7 @@ void conn_list_remove(struct conn_list *list, struct libp2p_conn *conn, size_t l
   *(link->after ? &link_at(link->after, link_offset)->before : &list->last) = link->before;
 }
 
-#define DIALS_LINK offsetof(struct libp2p_conn, dials)
+#define SETUP_LINK offsetof(struct libp2p_conn, setup)
 #define ALL_LINK offsetof(struct libp2p_conn, all)
 
 void node_ask_hook(struct libp2p *node) {
@@ -133,7 +133,7 @@ static void begin_udx(struct libp2p_conn *conn) {
   conn->is_dialing = true;
   conn->state = CONN_SECURING;
   conn->node->dialing_count++;
-  conn_list_append(&conn->node->dialing, conn, DIALS_LINK);
+  conn_list_append(&conn->node->dialing, conn, SETUP_LINK);
   conn->setup_due_ns = loop_now_ns(conn->node->loop) + conn->node->config.setup_deadline_ns;
   randombytes_buf(local.bytes, CID_BYTES);
   randombytes_buf(remote.bytes, CID_BYTES);
@@ -148,7 +148,7 @@ static void begin_udx(struct libp2p_conn *conn) {
 static void begin_dials(struct libp2p *node) {
   while (node->queued.first && node->dialing_count < node->config.dials_at_once) {
     struct libp2p_conn *conn = node->queued.first;
-    conn_list_remove(&node->queued, conn, DIALS_LINK);
+    conn_list_remove(&node->queued, conn, SETUP_LINK);
     begin_udx(conn);
   }
 }
@@ -158,10 +158,10 @@ void node_end_dialing(struct libp2p_conn *conn) {
   if (conn->is_dialing) {
     conn->is_dialing = false;
     node->dialing_count--;
-    conn_list_remove(&node->dialing, conn, DIALS_LINK);
+    conn_list_remove(&node->dialing, conn, SETUP_LINK);
     if (node->queued.first) node_ask_hook(node);
   } else if (conn->transport == MULTIADDR_UDX && conn->is_dialer && !conn->udx) {
-    conn_list_remove(&node->queued, conn, DIALS_LINK);
+    conn_list_remove(&node->queued, conn, SETUP_LINK);
   }
 }
 
@@ -183,7 +183,7 @@ static enum status begin_dial(struct libp2p_conn *conn, struct err *err) {
   conn->udp = dial_socket(node, conn->address.storage.ss_family, err);
   if (!conn->udp) return err ? err->status : STATUS_IO;
   conn->state = CONN_QUEUED;
-  conn_list_append(&node->queued, conn, DIALS_LINK);
+  conn_list_append(&node->queued, conn, SETUP_LINK);
   node_ask_hook(node);
   return STATUS_OK;
 }
@@ -212,18 +212,41 @@ enum status libp2p_dial(struct libp2p *node, const struct multiaddr *to, const s
 /* --- UDP ------------------------------------------------------------------------------------------------------------
  */
 
-/* A packet of somebody new: a connection when it opens one and there is room. */
-static struct libp2p_conn *accept_udx(struct udp *udp, const struct udx_packet *packet, const struct address *from) {
-  struct libp2p *node = udp->user;
-  bool syn, listens = udp != node->dial_sockets[0] && udp != node->dial_sockets[1];
-  if (!listens || !udx_bears_data(packet->frames, &syn) || !syn) return NULL;
-  if (node->accepted_count >= node->config.connections_max) return NULL;
-  struct libp2p_conn *conn = conn_make(node, MULTIADDR_UDX, false);
+/* When there is no room, whoever has been setting up longest must go: a flood of SYNs locks nobody out. */
+static bool make_room(struct libp2p *node) {
+  if (node->accepted_count < node->config.connections_max) return true;
+  if (!node->fresh.first) return false;
+  conn_end(node->fresh.first, LIBP2P_TIMED_OUT, 0, "others needed its place");
+  return true;
+}
+
+/* A connection that was accepted; NULL: memory is out. */
+static struct libp2p_conn *make_accepted(
+    struct libp2p *node, enum multiaddr_transport transport, enum conn_state state, const struct address *from) {
+  struct libp2p_conn *conn = conn_make(node, transport, false);
   if (!conn) return NULL;
   conn->ops = node->config.incoming;
   conn->user = node->config.user;
   conn->address = *from;
-  conn->state = CONN_SECURING;
+  conn->state = (uint8_t)state;
+  conn->is_new = true;
+  conn_list_append(&node->fresh, conn, SETUP_LINK);
+  return conn;
+}
+
+void node_end_accepting(struct libp2p_conn *conn) {
+  if (!conn->is_new) return;
+  conn->is_new = false;
+  conn_list_remove(&conn->node->fresh, conn, SETUP_LINK);
+}
+
+/* A packet of somebody new: a connection when it opens one. */
+static struct libp2p_conn *accept_udx(struct udp *udp, const struct udx_packet *packet, const struct address *from) {
+  struct libp2p *node = udp->user;
+  bool syn, listens = udp != node->dial_sockets[0] && udp != node->dial_sockets[1];
+  if (!listens || !udx_bears_data(packet->frames, &syn) || !syn) return NULL;
+  struct libp2p_conn *conn = make_room(node) ? make_accepted(node, MULTIADDR_UDX, CONN_SECURING, from) : NULL;
+  if (!conn) return NULL;
   if (make_udx(conn, udp, &packet->to, &packet->from)) {
     conn_schedule(conn);
     return conn;
@@ -313,16 +336,11 @@ static struct udp *dial_socket(struct libp2p *node, sa_family_t family, struct e
 
 static void tcp_accepted(struct listener *listener, int fd, const struct address *peer) {
   struct libp2p *node = ((struct node_listener *)listener)->node;
-  struct libp2p_conn *conn =
-      node->accepted_count < node->config.connections_max ? conn_make(node, MULTIADDR_TCP, false) : NULL;
+  struct libp2p_conn *conn = make_room(node) ? make_accepted(node, MULTIADDR_TCP, CONN_CONNECTING, peer) : NULL;
   if (!conn) {
     close(fd);
     return;
   }
-  conn->ops = node->config.incoming;
-  conn->user = node->config.user;
-  conn->address = *peer;
-  conn->state = CONN_CONNECTING;
   if (stream_accept(&conn->tcp, node->loop, &conn_tcp_ops, fd, NULL, NULL) == STATUS_OK) return;
   conn_end(conn, LIBP2P_RESET, 0, "the connection could not be watched");
 }

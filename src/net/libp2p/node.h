@@ -47,11 +47,11 @@ struct libp2p_conn {
   struct libp2p *node;
   const struct libp2p_conn_ops *ops;
   void *user;
-  struct conn_link all, dials; /* dials: while in the queue, or dialing and not taken */
+  struct conn_link all, setup; /* setup: in the queue, dialing and not taken, or accepted and not open */
   struct libp2p_conn *next_dirty, *next_over, *next_in_bucket;
   enum multiaddr_transport transport;
   uint8_t state; /* enum conn_state */
-  bool is_dialer, is_dirty, is_dialing, has_expected;
+  bool is_dialer, is_dirty, is_dialing, is_new, has_expected;
   struct timer timer;
   uint64_t timer_due_ns;
   uint64_t setup_due_ns, ping_due_ns;
@@ -75,7 +75,7 @@ struct libp2p {
   struct loop *loop;
   struct libp2p_config config;
   struct loop_hook hook;
-  struct conn_list all, queued, dialing;
+  struct conn_list all, queued, dialing, fresh; /* fresh: accepted and not open, oldest first */
   uint32_t dialing_count, accepted_count, conn_count;
   struct libp2p_conn *dirty, *over;
   struct libp2p_stream *resume, *spare_streams;
@@ -114,6 +114,8 @@ void node_mark_dirty(struct libp2p_conn *conn);
 void node_ask_hook(struct libp2p *node);
 /* The peer took the connection, or the connection is over: the next dial's turn. */
 void node_end_dialing(struct libp2p_conn *conn);
+/* An accepted connection has opened, or is over. */
+void node_end_accepting(struct libp2p_conn *conn);
 void node_forget(struct libp2p_conn *conn);
 void conn_list_append(struct conn_list *list, struct libp2p_conn *conn, size_t link_offset);
 void conn_list_remove(struct conn_list *list, struct libp2p_conn *conn, size_t link_offset);

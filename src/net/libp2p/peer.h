@@ -98,7 +98,7 @@ struct libp2p_config {
   bool identify;                          /* answer /ipfs/id/1.0.0 with key, addresses and protocols; else "na" */
   bool without_offload;                   /* UDP_SEGMENT and UDP_GRO are not used even where the kernel has them */
   /* 0 takes the default in brackets. */
-  uint32_t connections_max;   /* accepted ones at once (10,000); more are refused */
+  uint32_t connections_max;   /* accepted ones at once (10,000); more displace those not open yet, or are refused */
   uint32_t streams_max;       /* of the peer, on one connection (512); more are reset */
   uint32_t dials_at_once;     /* UDX dials that the peer has not said a word to; the others wait their turn (8) */
   uint32_t out_max;           /* bytes that wait in one stream (16 MiB) */

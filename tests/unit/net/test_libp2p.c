@@ -523,6 +523,39 @@ static void more_connections_than_allowed_are_refused(void **state) {
   end_world();
 }
 
+/* SYNs of connections that never go on must not lock others out. */
+static void a_flood_of_openings_locks_nobody_out(void **state) {
+  (void)state;
+  make_world(MULTIADDR_UDX, (struct libp2p_config){.connections_max = 4, .setup_deadline_ns = 2 * NS_PER_SEC});
+  int fd = socket(AF_INET, SOCK_DGRAM, 0);
+  struct libp2p_stats stats = {0};
+  for (uint8_t i = 0; i < 20; i++) {
+    uint8_t bytes[UDX_HEADER_MAX + UDX_STREAM_HEAD_BYTES];
+    struct udx_packet syn = {.to = {8, {i}}, .from = {8, {i, 1}}};
+    uint8_t *end = udx_write_stream_head(udx_write_header(bytes, &syn), UDX_SYN, 0, 0);
+    sendto(fd, bytes, (size_t)(end - bytes), 0, (struct sockaddr *)&world.address.storage, world.address.len);
+  }
+  while (stats.datagrams_in < 20) {
+    loop_turn(world.loop, clock_now_ns() + NS_PER_MS);
+    libp2p_stats(world.server, &stats);
+  }
+  assert_int_equal(stats.connections, 4);
+  struct client clients[4] = {0};
+  for (int i = 0; i < 4; i++)
+    dial(&clients[i]);
+  for (int i = 0; i < 4; i++) {
+    turn_until(&clients[i].opened, 1);
+    assert_int_equal(clients[i].closed, 0);
+  }
+  /* Open ones keep their places. */
+  struct client late = {0};
+  dial(&late);
+  turn_until(&late.closed, 1);
+  assert_int_equal(late.opened, 0);
+  close(fd);
+  end_world();
+}
+
 static void idle_connections_are_kept_alive_by_pings(void **state) {
   (void)state;
   make_world(MULTIADDR_UDX, (struct libp2p_config){.keep_alive_ns = 5 * NS_PER_MS});
@@ -597,6 +630,7 @@ int main(void) {
       cmocka_unit_test(a_silent_port_runs_into_the_deadline),
       cmocka_unit_test(a_peer_that_only_acknowledges_is_not_dialed_more),
       cmocka_unit_test(more_connections_than_allowed_are_refused),
+      cmocka_unit_test(a_flood_of_openings_locks_nobody_out),
       cmocka_unit_test(idle_connections_are_kept_alive_by_pings),
       cmocka_unit_test(connections_may_be_dropped_within_callbacks),
       cmocka_unit_test(strange_datagrams_are_dropped),
