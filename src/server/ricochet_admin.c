@@ -15,13 +15,16 @@ static struct view either(const json_t *request, const char *name, const char *o
   return text.len > 0 ? text : ricochet_text(request, other);
 }
 
-/* "peer/folder" */
+/* The folder of "peer/folder", when none is named otherwise. */
 static void take_address(struct subject *subject, struct view address) {
   const uint8_t *slash = address.len > 0 ? memchr(address.data, '/', address.len) : NULL;
   if (!slash || subject->folder.len > 0) return;
-  size_t owner = (size_t)(slash - address.data);
-  if (subject->owner.len == 0) subject->owner = view_of(address.data, owner);
-  subject->folder = view_of(slash + 1, address.len - owner - 1);
+  subject->folder = view_of(slash + 1, address.len - (size_t)(slash - address.data) - 1);
+}
+
+/* As the original refuses what is wrong with the arguments: without a status. */
+static void refuse(struct ricochet_call *call, const char *text) {
+  ricochet_refuse(call, 0, text, -1);
 }
 
 static void answer(struct ricochet_call *call) {
@@ -31,12 +34,12 @@ static void answer(struct ricochet_call *call) {
   call->service->by_outcome[0]++;
 }
 
-/* A setting that is given must be above 0; beyond the ceiling it is lowered (ceiling 0: none). */
+/* A setting that is given must be above 0; beyond the ceiling it is lowered. */
 static bool take_setting(const json_t *request, const char *name, uint32_t ceiling, uint32_t *setting) {
-  int64_t value = ricochet_number(request, name, *setting);
-  if (ricochet_field(request, name) && value <= 0) return false;
-  if (value > UINT32_MAX) value = UINT32_MAX;
-  *setting = ceiling > 0 && value > ceiling ? ceiling : (uint32_t)value;
+  if (!ricochet_field(request, name)) return true;
+  int64_t value = ricochet_number(request, name, 0);
+  if (value <= 0) return false;
+  *setting = value > ceiling ? ceiling : (uint32_t)value;
   return true;
 }
 
@@ -44,7 +47,7 @@ static bool take_settings(struct ricochet_call *call, struct ricochet_mailbox *m
   const struct ricochet_limits *limits = &call->service->limits;
   return take_setting(call->request, "maxMessages", limits->max_messages, &mailbox->max_messages) &&
          take_setting(call->request, "retentionDays", limits->retention_days, &mailbox->retention_days) &&
-         take_setting(call->request, "retentionCount", 0, &mailbox->retention_count);
+         take_setting(call->request, "retentionCount", limits->max_messages, &mailbox->retention_count);
 }
 
 static bool is_type(struct view type) {
@@ -62,7 +65,7 @@ static void create(struct ricochet_call *call, struct subject *subject) {
       .type = subject->type.len > 0 ? subject->type : view_str("private"),
   };
   if (!is_type(made.type) || !take_settings(call, &made)) {
-    ricochet_refuse(call, RICOCHET_BAD_REQUEST, "invalid mailbox settings", -1);
+    refuse(call, "invalid mailbox settings");
   } else if (subject->exists) {
     answer(call);
   } else if (ricochet_store_count_mailboxes(call->store, subject->owner) >= limits->mailboxes_each ||
@@ -85,19 +88,13 @@ static void delete_mailbox(struct ricochet_call *call, struct subject *subject) 
 
 static void update_config(struct ricochet_call *call, struct subject *subject) {
   if (!subject->exists) {
-    ricochet_refuse(call, RICOCHET_NOT_FOUND, "mailbox not found", -1);
+    refuse(call, "mailbox not found");
   } else if (!take_settings(call, &subject->mailbox)) {
-    ricochet_refuse(call, RICOCHET_BAD_REQUEST, "invalid mailbox settings", -1);
+    refuse(call, "invalid mailbox settings");
   } else {
     ricochet_store_update_mailbox(call->store, &subject->mailbox);
     answer(call);
   }
-}
-
-static void put_time(struct ricochet_writer *w, const char *key, int64_t ms) {
-  char text[40];
-  ricochet_time(ms, text);
-  ricochet_put_text(w, key, view_str(text));
 }
 
 static void put_mailbox(void *context, const struct ricochet_mailbox *mailbox) {
@@ -107,7 +104,7 @@ static void put_mailbox(void *context, const struct ricochet_mailbox *mailbox) {
   ricochet_put_text(w, "type", mailbox->type);
   ricochet_put_int(w, "maxMessages", mailbox->max_messages);
   ricochet_put_int(w, "retentionDays", mailbox->retention_days);
-  put_time(w, "createdAt", mailbox->created_ms);
+  ricochet_put_int(w, "createdAt", mailbox->created_ms);
   ricochet_close(w, '}');
 }
 
@@ -116,7 +113,7 @@ static void put_grant(void *context, struct view peer, struct view mode, int64_t
   ricochet_open(w, NULL, '{');
   ricochet_put_text(w, "peerId", peer);
   ricochet_put_text(w, "accessMode", mode);
-  put_time(w, "grantedAt", granted_ms);
+  ricochet_put_int(w, "grantedAt", granted_ms);
   ricochet_close(w, '}');
 }
 
@@ -143,7 +140,7 @@ static void list_mailboxes(struct ricochet_call *call, struct subject *subject) 
 
 static void list_grants(struct ricochet_call *call, struct subject *subject) {
   if (!subject->exists) {
-    ricochet_refuse(call, RICOCHET_NOT_FOUND, "mailbox not found", -1);
+    refuse(call, "mailbox not found");
     return;
   }
   struct ricochet_writer w = begin_answer(call);
@@ -152,10 +149,11 @@ static void list_grants(struct ricochet_call *call, struct subject *subject) {
   end_answer(&w, ']');
 }
 
-/* "read_only" is "readOnly". */
+/* "read_only" is "readOnly", as is nothing. */
 static const char *access_mode(struct view mode) {
   static const char *const modes[][2] = {
       {"readOnly", "read_only"}, {"writeOnly", "write_only"}, {"readWrite", "read_write"}};
+  if (mode.len == 0) return modes[0][0];
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
     if (view_is(mode, modes[i][0]) || view_is(mode, modes[i][1])) return modes[i][0];
   }
@@ -165,9 +163,9 @@ static const char *access_mode(struct view mode) {
 static void change_grant(struct ricochet_call *call, struct subject *subject, bool grants) {
   const char *mode = access_mode(ricochet_text(call->request, "accessMode"));
   if (!ricochet_is_peer_id(subject->grantee) || (grants && !mode)) {
-    ricochet_refuse(call, RICOCHET_BAD_REQUEST, "invalid grantee or access mode", -1);
+    refuse(call, "invalid grantee or access mode");
   } else if (!subject->exists) {
-    ricochet_refuse(call, RICOCHET_NOT_FOUND, "mailbox not found", -1);
+    refuse(call, "mailbox not found");
   } else if (grants) {
     ricochet_store_grant(call->store, subject->mailbox.id, subject->grantee, view_str(mode), call->now_ms);
     answer(call);
@@ -181,7 +179,7 @@ static void mailbox_info(struct ricochet_call *call, struct subject *subject) {
   const struct ricochet_mailbox *mailbox = &subject->mailbox;
   char address[512];
   if (!subject->exists) {
-    ricochet_refuse(call, RICOCHET_NOT_FOUND, "mailbox not found", -1);
+    refuse(call, "mailbox not found");
     return;
   }
   int len = snprintf(address, sizeof address, "%.*s/%.*s", (int)subject->owner.len, (const char *)subject->owner.data,
@@ -191,18 +189,19 @@ static void mailbox_info(struct ricochet_call *call, struct subject *subject) {
   ricochet_put_text(&w, "address", view_of(address, (size_t)len));
   ricochet_put_text(&w, "type", mailbox->type);
   ricochet_put_int(&w, "messageCount", mailbox->count);
-  put_time(&w, "createdAt", mailbox->created_ms);
-  put_time(&w, "lastAccessedAt", mailbox->accessed_ms);
+  ricochet_put_int(&w, "createdAt", mailbox->created_ms);
+  ricochet_put_int(&w, "lastAccessedAt", mailbox->accessed_ms);
   ricochet_put_int(&w, "maxMessages", mailbox->max_messages);
   ricochet_put_int(&w, "retentionDays", mailbox->retention_days);
-  ricochet_put_int(&w, "retentionCount", mailbox->retention_count);
+  if (mailbox->retention_count > 0) ricochet_put_int(&w, "retentionCount", mailbox->retention_count);
   end_answer(&w, '}');
 }
 
 static void capacity(struct ricochet_call *call) {
   uint64_t total = call->service->limits.storage_bytes, used = ricochet_store_bytes(call->store);
   uint64_t left = used < total ? total - used : 0;
-  char health[32];
+  char health[32], sampled[40];
+  ricochet_time(call->now_ms, sampled);
   struct ricochet_writer w = begin_answer(call);
   snprintf(health, sizeof health, "%.6f", total > 0 ? (double)left / (double)total : 0);
   ricochet_open(&w, "capacity", '{');
@@ -211,7 +210,7 @@ static void capacity(struct ricochet_call *call) {
   ricochet_put_int(&w, "availableStorageBytes", (int64_t)left);
   ricochet_put_int(&w, "activeMailboxes", ricochet_store_count_mailboxes(call->store, (struct view){NULL, 0}));
   ricochet_put_json(&w, "healthScore", view_str(health));
-  put_time(&w, "sampledAt", call->now_ms);
+  ricochet_put_text(&w, "sampledAt", view_str(sampled));
   end_answer(&w, '}');
 }
 
@@ -244,14 +243,14 @@ void ricochet_serve_admin(struct ricochet_call *call) {
   };
   take_address(&subject, ricochet_text(request, "address"));
   if (subject.owner.len == 0) subject.owner = call->peer;
-  if (!view_equal(subject.owner, call->peer)) {
+  if (view_is(operation, "queryCapacity")) {
+    capacity(call);
+  } else if (!view_equal(subject.owner, call->peer)) {
     ricochet_refuse(call, RICOCHET_FORBIDDEN, "unauthorized: not the mailbox owner", -1);
   } else if (view_is(operation, "listMailboxes")) {
     list_mailboxes(call, &subject);
-  } else if (view_is(operation, "queryCapacity")) {
-    capacity(call);
-  } else if (!ricochet_folder(&subject.folder)) {
-    ricochet_refuse(call, RICOCHET_BAD_REQUEST, "invalid folder path", -1);
+  } else if (subject.folder.len == 0 || !ricochet_folder(&subject.folder)) {
+    refuse(call, "folderPath is required");
   } else {
     subject.exists = ricochet_store_mailbox(call->store, subject.owner, subject.folder, &subject.mailbox);
     run_operation(call, operation, &subject);

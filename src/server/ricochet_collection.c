@@ -192,19 +192,17 @@ static bool does_match(struct page *page, const struct ricochet_item *item) {
 
 static void put_item(struct page *page, const struct ricochet_item *item) {
   struct ricochet_writer *w = &page->w;
-  char updated[40];
   snprintf(page->last, sizeof page->last, "%.*s", (int)item->key.len, (const char *)item->key.data);
   if (page->keys_only) {
     ricochet_put_text(w, NULL, item->key);
     return;
   }
-  ricochet_time(item->updated_ms, updated);
   ricochet_open(w, NULL, '{');
   ricochet_put_text(w, "key", item->key);
   ricochet_put_json(w, "content", item->content);
   ricochet_put_text(w, "hash", item->hash);
   ricochet_put_int(w, "version", item->version);
-  ricochet_put_text(w, "updatedAt", view_str(updated));
+  ricochet_put_int(w, "updatedAt", item->updated_ms);
   ricochet_close(w, '}');
 }
 
@@ -326,6 +324,7 @@ static void put_collection(void *context, const struct ricochet_collection *coll
   char id[24];
   snprintf(id, sizeof id, "%lld", (long long)collection->id);
   ricochet_open(w, NULL, '{');
+  ricochet_put_int(w, "createdAt", collection->created_ms);
   ricochet_put_text(w, "id", view_str(id));
   ricochet_put_text(w, "name", collection->name);
   ricochet_put_text(w, "path", collection->path);
@@ -432,18 +431,15 @@ static void put(struct ricochet_call *call, int64_t collection, struct view key)
 
 static void get(struct ricochet_call *call, int64_t collection, struct view key) {
   struct ricochet_item item;
-  char created[40], updated[40];
   if (!ricochet_store_item(call->store, collection, key, &item)) {
     ricochet_refuse(call, RICOCHET_NOT_FOUND, "item not found", -1);
     return;
   }
-  ricochet_time(item.created_ms, created);
-  ricochet_time(item.updated_ms, updated);
   struct ricochet_writer w = ricochet_respond(call, RICOCHET_OK);
   ricochet_put_text(&w, "Content-Type", view_str("application/json"));
-  ricochet_put_text(&w, "Created-At", view_str(created));
+  ricochet_put_int(&w, "Created-At", item.created_ms);
   ricochet_put_text(&w, "ETag", item.hash);
-  ricochet_put_text(&w, "Updated-At", view_str(updated));
+  ricochet_put_int(&w, "Updated-At", item.updated_ms);
   ricochet_put_int(&w, "X-Version", item.version);
   ricochet_finish_data(call, &w, item.content);
 }

@@ -203,7 +203,7 @@ static void answer_head(struct ricochet_call *call, const struct ricochet_docume
   char modified[40];
   ricochet_time(document->updated_ms, modified);
   struct ricochet_writer w = ricochet_respond(call, RICOCHET_OK);
-  put_number_as_text(&w, "Content-Length", document->size);
+  ricochet_put_int(&w, "Content-Length", document->size);
   ricochet_put_text(&w, "Content-Type", document->content_type);
   ricochet_put_text(&w, "ETag", document->hash);
   ricochet_put_text(&w, "Last-Modified", view_str(modified));

@@ -15,6 +15,7 @@ static void put_feed(struct ricochet_writer *w, const struct ricochet_feed *feed
   snprintf(id, sizeof id, "%lld", (long long)feed->id);
   ricochet_open(w, NULL, '{');
   ricochet_put_bool(w, "collaborativeMode", feed->collaborative);
+  ricochet_put_int(w, "createdAt", feed->created_ms);
   ricochet_put_int(w, "currentSequence", feed->sequence);
   ricochet_put_text(w, "description", feed->description);
   ricochet_put_text(w, "id", view_str(id));
@@ -92,24 +93,23 @@ static void append(struct ricochet_call *call, const struct ricochet_feed *feed)
 
 static void answer_entry(struct ricochet_call *call, int64_t feed, int64_t sequence) {
   struct ricochet_entry entry;
-  char created[40];
   if (!ricochet_store_entry(call->store, feed, sequence, &entry)) {
     ricochet_refuse(call, RICOCHET_NOT_FOUND, NULL, -1);
     return;
   }
-  ricochet_time(entry.created_ms, created);
   struct ricochet_writer w = ricochet_respond(call, RICOCHET_OK);
   ricochet_put_text(&w, "Content-Type", view_str("application/json"));
-  ricochet_put_text(&w, "Created-At", view_str(created));
+  ricochet_put_int(&w, "Created-At", entry.created_ms);
   ricochet_put_text(&w, "ETag", entry.hash);
   ricochet_put_text(&w, "X-Created-By", entry.created_by);
-  if (entry.type.len > 0) ricochet_put_text(&w, "X-Entry-Type", entry.type);
+  ricochet_put_text(&w, "X-Entry-Type", entry.type);
   ricochet_put_int(&w, "X-Sequence", entry.sequence);
   ricochet_finish_body(call, &w, entry.content);
 }
 
 struct page {
   struct ricochet_writer w;
+  struct view type; /* empty: entries of any */
   uint32_t count, max;
   int64_t next;
   bool has_more;
@@ -117,19 +117,17 @@ struct page {
 
 static bool visit_entry(void *context, const struct ricochet_entry *entry) {
   struct page *page = context;
-  char created[40];
-  page->next = entry->sequence;
+  if (page->type.len > 0 && !view_equal(page->type, entry->type)) return true;
   page->has_more = page->count == page->max || (page->count > 0 && page->w.out->len > PAGE_BYTES_MAX);
   if (page->has_more) return false;
   page->count++;
-  page->next++;
-  ricochet_time(entry->created_ms, created);
+  page->next = entry->sequence + 1;
   ricochet_open(&page->w, NULL, '{');
   ricochet_put_int(&page->w, "seq", entry->sequence);
   if (entry->type.len > 0) ricochet_put_text(&page->w, "type", entry->type);
   ricochet_put_base64(&page->w, "content", entry->content);
   ricochet_put_text(&page->w, "hash", entry->hash);
-  ricochet_put_text(&page->w, "createdAt", view_str(created));
+  ricochet_put_int(&page->w, "createdAt", entry->created_ms);
   ricochet_put_text(&page->w, "createdBy", entry->created_by);
   ricochet_close(&page->w, '}');
   return true;
@@ -140,7 +138,7 @@ static void answer_range(struct ricochet_call *call, int64_t feed) {
   int64_t from = ricochet_number(call->request, "fromSequence", 1);
   int64_t to = ricochet_number(call->request, "toSequence", INT64_MAX);
   int64_t max = ricochet_number(call->request, "limit", PAGE_DEFAULT);
-  struct page page = {.w = {.out = &body}, .next = from};
+  struct page page = {.w = {.out = &body}, .type = ricochet_text(call->request, "entryType")};
   page.max = max < 1 ? PAGE_DEFAULT : max > PAGE_MAX ? PAGE_MAX : (uint32_t)max;
   ricochet_open(&page.w, NULL, '{');
   ricochet_open(&page.w, "entries", '[');
@@ -150,7 +148,7 @@ static void answer_range(struct ricochet_call *call, int64_t feed) {
   struct ricochet_writer w = ricochet_respond(call, RICOCHET_OK);
   ricochet_put_text(&w, "Content-Type", view_str("application/json"));
   ricochet_put_bool(&w, "X-Has-More", page.has_more);
-  ricochet_put_int(&w, "X-Next-Sequence", page.next);
+  if (page.has_more) ricochet_put_int(&w, "X-Next-Sequence", page.next);
   w.failed |= page.w.failed;
   ricochet_finish_body(call, &w, view_of(body.data, body.len));
   buf_free(&body);
@@ -158,11 +156,10 @@ static void answer_range(struct ricochet_call *call, int64_t feed) {
 
 static void get(struct ricochet_call *call, const struct ricochet_feed *feed) {
   const json_t *request = call->request;
-  int64_t sequence = ricochet_number(request, "sequenceNumber", 0);
   if (!view_is(feed->visibility, "public") && !view_equal(feed->owner, call->peer)) {
     ricochet_refuse(call, RICOCHET_FORBIDDEN, "unauthorized: no read access to feed", -1);
-  } else if (sequence > 0) {
-    answer_entry(call, feed->id, sequence);
+  } else if (ricochet_field(request, "sequenceNumber")) {
+    answer_entry(call, feed->id, ricochet_number(request, "sequenceNumber", 0));
   } else if (ricochet_field(request, "fromSequence") || ricochet_field(request, "toSequence") ||
              ricochet_field(request, "limit")) {
     answer_range(call, feed->id);
