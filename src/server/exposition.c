@@ -4,6 +4,7 @@
 #include "build_facts.h"
 #include "server/core.h"
 #include "server/gateway.h"
+#include "server/ricochet.h"
 #include "server/shootout.h"
 
 #include <dirent.h>
@@ -175,6 +176,36 @@ static void put_shootout(FILE *page, enum exposition format, const struct shooto
   }
 }
 
+static void put_answers(FILE *page, const char *name, enum ricochet_protocol protocol, const uint64_t *answered) {
+  for (size_t i = 0; i < RICOCHET_OUTCOMES; i++) {
+    char status[16] = "none";
+    if (!answered[i]) continue;
+    if (ricochet_outcomes[i]) snprintf(status, sizeof status, "%" PRId32, ricochet_outcomes[i]);
+    fprintf(page, "%s_total{protocol=\"%s\",status=\"%s\"} %" PRIu64 "\n", name, ricochet_protocol_id(protocol), status,
+        answered[i]);
+  }
+}
+
+static void put_ricochet(FILE *page, enum exposition format, const struct ricochet_house *house) {
+  static const struct metric connections = {
+      .name = "musterd_ricochet_connections", .type = GAUGE, .help = "Peers that are connected."};
+  static const struct metric streams = {
+      .name = "musterd_ricochet_streams", .type = GAUGE, .help = "Streams whose response has not left."};
+  static const struct metric requests = {.name = "musterd_ricochet_requests",
+      .type = COUNTER,
+      .help = "Requests answered, by protocol and status; none: refused without one."};
+  struct ricochet_totals totals;
+  if (!house) return;
+  ricochet_house_read(house, &totals);
+  put_head(page, format, &connections);
+  fprintf(page, "%s %" PRIu64 "\n", connections.name, totals.connections);
+  put_head(page, format, &streams);
+  fprintf(page, "%s %" PRIu64 "\n", streams.name, totals.streams);
+  put_head(page, format, &requests);
+  for (int i = 0; i < RICOCHET_NOTIFY; i++)
+    put_answers(page, requests.name, (enum ricochet_protocol)i, totals.answered[i]);
+}
+
 /* --- the process --- */
 
 static void put_one(FILE *page, enum exposition format, const struct metric *family, double value) {
@@ -246,6 +277,7 @@ char *exposition_page(const struct metrics_source *source, enum exposition forma
   put_counters(page, format, source);
   put_commits(page, format, source);
   put_shootout(page, format, source->shootout);
+  put_ricochet(page, format, source->ricochet);
   put_process(page, format, source);
   if (format == EXPOSITION_OPENMETRICS) fputs("# EOF\n", page);
   bool failed = ferror(page) != 0;

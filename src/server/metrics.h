@@ -8,6 +8,7 @@
 
 struct core;
 struct gateway;
+struct ricochet_house;
 struct shootout;
 
 /* Written by one gateway thread, read by anyone. */
@@ -34,7 +35,8 @@ struct metrics_source {
   const struct core *core;
   const char *data_dir;
   uint64_t started_ns;
-  const struct shootout *shootout; /* NULL: not served */
+  const struct shootout *shootout;       /* NULL: not served */
+  const struct ricochet_house *ricochet; /* NULL: not served */
   bool is_durable;
 };
 

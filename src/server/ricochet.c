@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "net/libp2p/peer.h"
-#include "server/ricochet_service.h"
+#include "server/metrics.h"
 #include "server/table.h"
 
 #include <errno.h>
@@ -68,6 +68,7 @@ struct ricochet_house {
   uint32_t noticed, notifying;
   uint32_t unwritten; /* responses that are held back */
   uint64_t expected_bytes;
+  atomic_uint_fast64_t connections, streams; /* now */
   struct timer sweep;
   pthread_t thread;
   bool started;
@@ -83,6 +84,7 @@ static void link_call(struct ricochet_house *house, struct call *call) {
   call->previous = house->last;
   *(house->last ? &house->last->next : &house->first) = call;
   house->last = call;
+  stat_add(&house->streams, 1);
 }
 
 static void free_call(struct call *call) {
@@ -94,6 +96,7 @@ static void free_call(struct call *call) {
   if (call->answered && call->response.len > 0) house->unwritten--;
   buf_free(&call->response);
   free(call);
+  stat_sub(&house->streams, 1);
 }
 
 static void end_call(struct call *call) {
@@ -205,6 +208,7 @@ static void on_guest(struct libp2p_conn *conn) {
   guest->entry.key = view_str(guest->peer.id);
   libp2p_conn_set_user(conn, guest);
   table_insert(&house->guests, &guest->entry);
+  stat_add(&house->connections, 1);
 }
 
 static void on_guest_gone(struct libp2p_conn *conn, const struct libp2p_end *end) {
@@ -213,6 +217,7 @@ static void on_guest_gone(struct libp2p_conn *conn, const struct libp2p_end *end
   (void)end;
   if (table_find(&house->guests, guest->entry.key) == guest) table_remove(&house->guests, guest->entry.key);
   free(guest);
+  stat_sub(&house->connections, 1);
 }
 
 static const struct libp2p_conn_ops guest_ops = {.opened = on_guest, .closed = on_guest_gone};
@@ -491,4 +496,13 @@ bool ricochet_house_failed(struct ricochet_house *house, struct err *err) {
   *err = house->err;
   pthread_mutex_unlock(&house->lock);
   return true;
+}
+
+void ricochet_house_read(const struct ricochet_house *house, struct ricochet_totals *out) {
+  out->connections = atomic_load_explicit(&house->connections, memory_order_relaxed);
+  out->streams = atomic_load_explicit(&house->streams, memory_order_relaxed);
+  for (size_t i = 0; i < RICOCHET_NOTIFY; i++) {
+    for (size_t k = 0; k < RICOCHET_OUTCOMES; k++)
+      out->answered[i][k] = atomic_load_explicit(&house->service.answered[i][k], memory_order_relaxed);
+  }
 }

@@ -5,9 +5,17 @@
 #define MUSTER_SERVER_RICOCHET_H
 
 #include "base/err.h"
+#include "server/ricochet_service.h"
 #include "server/server.h"
 
 struct ricochet_house;
+
+/* What it has counted so far; connections and streams: now. */
+struct ricochet_totals {
+  uint64_t connections, streams; /* streams: with a request whose response has not left */
+  uint64_t answered[RICOCHET_NOTIFY][RICOCHET_OUTCOMES];
+};
+void ricochet_house_read(const struct ricochet_house *house, struct ricochet_totals *out);
 
 /* Fills config's ricochet addresses. */
 enum status ricochet_house_start(struct ricochet_house **out, struct server_config *config, struct err *err);

@@ -31,7 +31,6 @@ static void answer(struct ricochet_call *call) {
   struct ricochet_writer w = ricochet_begin(call->out);
   ricochet_raw(&w, view_str("{\"success\":true}"));
   ricochet_end(&w);
-  call->service->by_outcome[0]++;
 }
 
 /* A setting that is given must be above 0; beyond the ceiling it is lowered. */
@@ -121,7 +120,6 @@ static struct ricochet_writer begin_answer(struct ricochet_call *call) {
   struct ricochet_writer w = ricochet_begin(call->out);
   ricochet_open(&w, NULL, '{');
   ricochet_put_bool(&w, "success", true);
-  call->service->by_outcome[0]++;
   return w;
 }
 

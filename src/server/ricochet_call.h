@@ -17,6 +17,7 @@ struct ricochet_call {
   enum ricochet_protocol protocol;
   struct view peer;
   int64_t now_ms;
+  int32_t status; /* of the response; success unless said otherwise */
   json_t *request;
   struct arena arena; /* of copies and decoded texts */
   struct buf *out;

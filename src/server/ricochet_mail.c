@@ -145,7 +145,6 @@ void ricochet_serve_submit(struct ricochet_call *call) {
     ricochet_refuse(call, refusal.status, refusal.text, -1);
     return;
   }
-  call->service->by_outcome[0]++;
   struct ricochet_writer w = ricochet_begin(call->out);
   ricochet_put_ack(&w, message.message_id, 0, NULL, -1);
   ricochet_end(&w);
@@ -178,7 +177,6 @@ void ricochet_serve_batch(struct ricochet_call *call) {
   ricochet_put_int(&w, "total", (int64_t)total);
   ricochet_close(&w, '}');
   ricochet_end(&w);
-  call->service->by_outcome[0]++;
 }
 
 /* --- access --- */
@@ -219,7 +217,6 @@ static void write_page(struct ricochet_call *call, const struct ricochet_range *
   w.failed |= page.w.failed;
   ricochet_end(&w);
   buf_free(&messages);
-  call->service->by_outcome[0]++;
 }
 
 static bool may_read(struct ricochet_call *call, const struct ricochet_mailbox *mailbox) {
@@ -268,7 +265,6 @@ static void answer_count(struct ricochet_call *call, const char *name, int64_t c
   if (name) ricochet_put_int(&w, name, count);
   ricochet_close(&w, '}');
   ricochet_end(&w);
-  call->service->by_outcome[0]++;
 }
 
 /* Delivered messages go, unless they are persistent: those are seen. */
@@ -301,7 +297,7 @@ static void refuse_plainly(struct ricochet_call *call, const char *text, int32_t
   if (status) ricochet_put_int(&w, "status", status);
   ricochet_close(&w, '}');
   ricochet_end(&w);
-  call->service->by_outcome[1]++;
+  call->status = status;
 }
 
 static void update_flags(struct ricochet_call *call) {

@@ -1,6 +1,7 @@
 #include "server/ricochet_service.h"
 
 #include "base/base64.h"
+#include "server/metrics.h"
 #include "server/ricochet_call.h"
 #include "wire/peer_id.h"
 
@@ -12,6 +13,10 @@
 
 #define STORE_SAMPLE_CALLS 256 /* the file's size is looked up once in so many */
 #define SHED_HINT_MS 50
+
+const int32_t ricochet_outcomes[RICOCHET_OUTCOMES] = {0, RICOCHET_OK, RICOCHET_CREATED, RICOCHET_DELETED,
+    RICOCHET_NOT_MODIFIED, RICOCHET_BAD_REQUEST, RICOCHET_FORBIDDEN, RICOCHET_NOT_FOUND, RICOCHET_CONFLICT,
+    RICOCHET_TOO_LARGE, RICOCHET_RATE_LIMITED, RICOCHET_INTERNAL, RICOCHET_OVERLOADED, RICOCHET_FULL};
 
 void ricochet_limits_defaults(struct ricochet_limits *out) {
   *out = (struct ricochet_limits){
@@ -130,10 +135,6 @@ void ricochet_time(int64_t ms, char out[40]) {
 
 /* --- responses --- */
 
-static void note_outcome(struct ricochet_call *call, int32_t status) {
-  call->service->by_outcome[status >= 500 ? 2 : status >= 400 ? 1 : 0]++;
-}
-
 void ricochet_put_ack(
     struct ricochet_writer *w, struct view message_id, int32_t status, const char *text, int64_t hint_ms) {
   ricochet_open(w, NULL, '{');
@@ -168,7 +169,7 @@ static void refuse_store(struct ricochet_writer *w, int32_t status, const char *
 
 void ricochet_refuse(struct ricochet_call *call, int32_t status, const char *text, int64_t hint_ms) {
   struct ricochet_writer w = ricochet_begin(call->out);
-  note_outcome(call, status);
+  call->status = status;
   switch (call->protocol) {
   case RICOCHET_SUBMIT:
     ricochet_put_ack(&w, (struct view){NULL, 0}, status, text, hint_ms);
@@ -194,7 +195,7 @@ void ricochet_refuse(struct ricochet_call *call, int32_t status, const char *tex
 
 struct ricochet_writer ricochet_respond(struct ricochet_call *call, int32_t status) {
   struct ricochet_writer w = ricochet_begin(call->out);
-  note_outcome(call, status);
+  call->status = status;
   ricochet_open(&w, NULL, '{');
   ricochet_put_int(&w, "status", status);
   ricochet_open(&w, "headers", '{');
@@ -305,6 +306,28 @@ static void dispatch(struct ricochet_call *call) {
   serve[call->protocol](call);
 }
 
+static void parse_and_dispatch(struct ricochet_call *call, struct view body) {
+  if (ricochet_is_modest(body)) {
+    call->request = json_loadb((const char *)body.data, body.len, JSON_ALLOW_NUL, NULL);
+  }
+  if (json_is_object(call->request) && is_write_in_disguise(call)) {
+    ricochet_refuse(call, RICOCHET_FULL, "storage budget exhausted", -1);
+  } else if (json_is_object(call->request)) {
+    dispatch(call);
+  } else {
+    bool batch = call->protocol == RICOCHET_SUBMIT_BATCH;
+    ricochet_refuse(call, batch ? 0 : RICOCHET_BAD_REQUEST, "malformed request", -1);
+  }
+  json_decref(call->request);
+  arena_free(&call->arena);
+}
+
+static void count_answer(const struct ricochet_call *call) {
+  for (size_t i = 0; i < RICOCHET_OUTCOMES; i++) {
+    if (ricochet_outcomes[i] == call->status) stat_add(&call->service->answered[call->protocol][i], 1);
+  }
+}
+
 void ricochet_serve(struct ricochet_service *service, enum ricochet_protocol protocol, struct ricochet_peer *peer,
     struct view body, int64_t now_ms, struct buf *out) {
   struct ricochet_call call = {
@@ -313,20 +336,10 @@ void ricochet_serve(struct ricochet_service *service, enum ricochet_protocol pro
       .protocol = protocol,
       .peer = view_str(peer->id),
       .now_ms = now_ms,
+      .status = RICOCHET_OK,
       .out = out,
   };
-  if (protocol >= RICOCHET_NOTIFY || is_refused(&call, peer, body)) return;
-  if (ricochet_is_modest(body)) {
-    call.request = json_loadb((const char *)body.data, body.len, JSON_ALLOW_NUL, NULL);
-  }
-  if (json_is_object(call.request) && is_write_in_disguise(&call)) {
-    ricochet_refuse(&call, RICOCHET_FULL, "storage budget exhausted", -1);
-  } else if (json_is_object(call.request)) {
-    dispatch(&call);
-  } else {
-    bool batch = protocol == RICOCHET_SUBMIT_BATCH;
-    ricochet_refuse(&call, batch ? 0 : RICOCHET_BAD_REQUEST, "malformed request", -1);
-  }
-  json_decref(call.request);
-  arena_free(&call.arena);
+  if (protocol >= RICOCHET_NOTIFY) return;
+  if (!is_refused(&call, peer, body)) parse_and_dispatch(&call, body);
+  count_answer(&call);
 }

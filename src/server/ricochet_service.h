@@ -7,6 +7,8 @@
 #include "server/ricochet_store.h"
 #include "wire/ricochet.h"
 
+#include <stdatomic.h>
+
 struct ricochet_limits {
   uint32_t max_messages;   /* of a mailbox (1,000) */
   uint32_t retention_days; /* (30) */
@@ -27,6 +29,10 @@ struct ricochet_peer {
   int64_t refilled_ms;
 };
 
+/* How requests are answered: the statuses of Ricochet, 0 where a refusal has none. */
+#define RICOCHET_OUTCOMES 14
+extern const int32_t ricochet_outcomes[RICOCHET_OUTCOMES];
+
 struct ricochet_service {
   struct ricochet_store *store;
   struct ricochet_limits limits;
@@ -38,7 +44,7 @@ struct ricochet_service {
   void *context;
   /* Kept by the service. */
   uint64_t calls, store_bytes;
-  uint64_t by_outcome[3]; /* 2xx and 304; 4xx; 5xx */
+  atomic_uint_fast64_t answered[RICOCHET_NOTIFY][RICOCHET_OUTCOMES]; /* requests; anyone may read them */
 };
 
 /* Appends the response frame to out; nothing when memory is out, which ends the stream. */

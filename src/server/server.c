@@ -163,6 +163,7 @@ enum status server_start(struct server **out, struct server_config *config, stru
   if (status == STATUS_OK && config->ricochet) {
     if (!config->ricochet_host) server->config.ricochet_host = config->bind_host;
     status = ricochet_house_start(&server->ricochet, &server->config, err);
+    server->metrics.ricochet = server->ricochet;
   }
   if (status == STATUS_OK) status = start_http(server, err);
   if (status != STATUS_OK) {

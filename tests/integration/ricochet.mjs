@@ -137,6 +137,18 @@ for (const [args, why] of [
   assert.match(refused.err, /handshake_refused/);
 }
 
+// musterd counts what it answers, by protocol and status.
+{
+  const api = /api (\S+)/.exec(server.out)[1];
+  const page = await (await fetch(`http://${api}/metrics`)).text();
+  const answered = (protocol, status) =>
+    Number(page.match(`musterd_ricochet_requests_total{protocol="${protocol}",status="${status}"} (\\d+)`)?.[1]);
+  assert.ok(answered('/sf-network/submit/1.0.0', 200) > 24);
+  assert.ok(answered('/ricochet/store/doc/1.0.0', 201) >= 24);
+  assert.match(page, /^musterd_ricochet_connections \d+$/m);
+  assert.match(page, /^musterd_ricochet_streams \d+$/m);
+}
+
 // Bytes of no protocol at either port leave the peer as it was.
 {
   const socket = createSocket('udp4');

@@ -58,7 +58,8 @@ async function until(what, check) {
 }
 
 async function startMusterd() {
-  const args = ["--ws-port", "0", "--api-port", "0", "--navigator-port", "0", "--admin-port", "0", "--shootout", "0"];
+  const args = ["--ws-port", "0", "--api-port", "0", "--navigator-port", "0", "--admin-port", "0", "--shootout", "0",
+    "--ricochet", "0"];
   const data = join(scratch, "data");
   const child = start(musterd, [...args, "--data", data, "--app-key", "testapp"], { MUSTERD_APP_SECRET: "0123456789abcdef" });
   let text = "";
@@ -132,6 +133,7 @@ const { observed: delivered, duplicate } = report.deliveries;
 assert.ok(delivered > 0);
 assert.deepEqual(families.musterd_deliveries, ["counter", "", delivered + duplicate]);
 assert.equal(families.musterd_commit_duration_seconds[0], "histogram");
+assert.deepEqual(families.musterd_ricochet_connections, ["gauge", "", 0]);
 assert.deepEqual(families.process_resident_memory_bytes.slice(0, 2), ["gauge", "bytes"]);
 
 // The page that a real Prometheus stored is the same one.

@@ -101,6 +101,14 @@ static struct ricochet_response read_response(struct view body, int32_t status) 
   return response;
 }
 
+static void assert_answered(const struct house *house, enum ricochet_protocol protocol, int32_t status, uint64_t want) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < RICOCHET_OUTCOMES; i++) {
+    if (ricochet_outcomes[i] == status) count += house->service.answered[protocol][i];
+  }
+  assert_int_equal(count, want);
+}
+
 static void assert_ack(struct view body, int32_t status) {
   struct ricochet_ack ack;
   assert_true(ricochet_read_ack(body, &ack));
@@ -232,6 +240,12 @@ static void test_admin(void **state) {
   house->service.limits.mailboxes_each = 0;
   assert_true(ricochet_read_admin(ask(house, RICOCHET_ADMIN, "%s", create), &answer));
   assert_int_equal(answer.status, RICOCHET_FULL);
+  assert_answered(house, RICOCHET_ADMIN, 0, 2);
+  assert_answered(house, RICOCHET_ADMIN, RICOCHET_OK, 7);
+  assert_answered(house, RICOCHET_ADMIN, RICOCHET_FORBIDDEN, 1);
+  assert_answered(house, RICOCHET_ADMIN, RICOCHET_INTERNAL, 1);
+  assert_answered(house, RICOCHET_ADMIN, RICOCHET_FULL, 1);
+  assert_answered(house, RICOCHET_ACCESS, RICOCHET_FORBIDDEN, 1);
 }
 
 #define DOC(operation, more) "{\"operation\":\"" operation "\",\"ownerPeerId\":\"" ANN "\"" more "}"
