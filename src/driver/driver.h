@@ -61,7 +61,8 @@ struct driver_settings {
   struct url url;            /* the target, parsed */
   uint64_t run_id;
   uint32_t clients;
-  uint32_t groups; /* 0: none; client i is a member of group i % groups, of all when shared_groups */
+  uint32_t workers; /* processes that share them */
+  uint32_t groups;  /* 0: none; client i is a member of group i % groups, of all when shared_groups */
   bool shared_groups;
   uint32_t room_members; /* of the one chatroom of a room workload: clients 0..n-1; 0: no room */
   bool broadcast;        /* publishes go to all */

@@ -17,6 +17,8 @@
 #define OUTSTANDING_MAX 64 /* streams that every server of the kind lets one client have */
 #define BATCH_BYTES_MAX (6u * 1024 * 1024)
 #define DEFAULT_PORT 55223
+#define LISTENER_QUEUE 16u /* connections that a go-libp2p listener has not taken yet; it drops more */
+#define DIALS_MAX 8u       /* at once, of a process */
 
 struct ricochet_client {
   struct libp2p_conn *conn; /* NULL: not connected, and not connecting */
@@ -331,6 +333,13 @@ static void go_on(struct client *client) {
   go_on_with(request);
 }
 
+/* Of one of so many processes. */
+static uint32_t dials_at_once(uint32_t workers) {
+  uint32_t share = workers > 0 ? LISTENER_QUEUE / workers : DIALS_MAX;
+  if (share < 1) return 1;
+  return share < DIALS_MAX ? share : DIALS_MAX;
+}
+
 static enum status make_node(struct driver_run *run, struct loop *loop, struct err *err) {
   static const struct libp2p_protocol protocols[] = {
       {"/ricochet/mailbox-notify/1.0.0", &notify_ops, on_notify_accepted},
@@ -341,6 +350,7 @@ static enum status make_node(struct driver_run *run, struct loop *loop, struct e
       .protocols = protocols,
       .protocol_count = 1,
       .user = run,
+      .dials_at_once = dials_at_once(run->settings.workers),
   };
   /* Every process has numbers of its own: message ids must not come twice. */
   rng_seed(&plan->rng, run->settings.run_id ^ (uint64_t)getpid() << 32 ^ clock_now_ns());

@@ -696,6 +696,7 @@ static void fill_settings(struct run *run) {
       .navigator_url = workload->navigator_url,
       .run_id = run_id,
       .clients = workload->clients,
+      .workers = workload->workers,
       .groups = workload->topology == TOPOLOGY_GROUPS ? run->plan.topology.groups : 0,
       .shared_groups = workload->shared_groups,
       .room_members = workload->topology == TOPOLOGY_ROOM ? workload->clients : 0,

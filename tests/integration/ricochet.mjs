@@ -137,6 +137,20 @@ for (const [args, why] of [
   assert.match(refused.err, /handshake_refused/);
 }
 
+// A go-libp2p listener queues 16 connections and drops more: all workers together dial no more at once.
+{
+  const silent = createSocket('udp4');
+  const dialed = new Set();
+  silent.on('message', (packet) => dialed.add(packet.subarray(14, 22).toString('hex')));
+  await new Promise((bound) => silent.bind(0, '127.0.0.1', bound));
+  const url = `ricochet://127.0.0.1:${silent.address().port}`;
+  const result = await muster(['run', 'msa', '--target', url, '--clients', '64', '--count', '64', '--workers', '4',
+    '--connect-concurrency', '64', '--connect-timeout', '1s', '--quiet']);
+  assert.equal(result.code, 4, result.err);
+  assert.equal(dialed.size, 16);
+  silent.close();
+}
+
 // musterd counts what it answers, by protocol and status.
 {
   const api = /api (\S+)/.exec(server.out)[1];
