@@ -1,5 +1,7 @@
 #include "server/ricochet_store.h"
 
+#include "server/store.h"
+
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -273,6 +275,7 @@ static enum status open_database(struct ricochet_store *store, bool durable, str
   snprintf(pragmas, sizeof pragmas,
       "PRAGMA locking_mode=EXCLUSIVE;PRAGMA journal_mode=WAL;PRAGMA synchronous=%s;PRAGMA busy_timeout=2000",
       durable ? "FULL" : "NORMAL");
+  store_make_file(store->path);
   bool ok = sqlite3_open_v2(store->path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                 NULL) == SQLITE_OK &&
             sqlite3_exec(store->db, pragmas, NULL, NULL, NULL) == SQLITE_OK &&

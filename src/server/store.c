@@ -589,8 +589,7 @@ static enum status prepare(struct store *store, enum statement first, enum state
   return STATUS_OK;
 }
 
-/* Application secrets lie inside: the owner's alone, whatever the folder allows. The WAL takes the same mode. */
-static void make_file(const char *path) {
+void store_make_file(const char *path) {
   int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd >= 0) close(fd); /* otherwise SQLite says what is wrong */
 }
@@ -606,7 +605,7 @@ static enum status check_journal(struct store *store, struct err *err) {
 }
 
 static enum status open_database(struct store *store, bool durable, struct err *err) {
-  make_file(store->path);
+  store_make_file(store->path);
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   if (sqlite3_open_v2(store->path, &store->db, flags, NULL) != SQLITE_OK)
     return err_set(err, STATUS_IO, "cannot open %s: %s%s", store->path,

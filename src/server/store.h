@@ -120,4 +120,8 @@ bool store_message_by_time(
 /* Sequence and time of the newest message in a conversation's history; 0 and 0 when there is none. */
 void store_conversation_tail(struct store *store, uint32_t conversation, int64_t *seq, int64_t *time_ms);
 
+/* The file of a database before SQLite opens it. Secrets and messages lie inside: the owner's alone, whatever the
+ * folder allows. The WAL takes the same mode. */
+void store_make_file(const char *path);
+
 #endif

@@ -99,8 +99,10 @@ ended TERM
 started --ack received
 echo "$ready" | grep -qE "$line received\$" || fail "ready line: $ready"
 ended INT
+umask 022
 started --ricochet=127.0.0.1:0
 echo "$ready" | grep -qE ' ricochet /ip4/127\.0\.0\.1/udp/[1-9]' || fail "a free port of Ricochet: $ready"
+[ -z "$(find "$scratch/data" -type f -perm /077)" ] || fail "open to others: $(ls -l "$scratch/data")"
 ended HUP
 
 if command -v openssl >/dev/null && command -v curl >/dev/null; then
