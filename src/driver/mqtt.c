@@ -15,6 +15,7 @@
  * read when a PINGREQ was answered and nothing came in between. */
 #include "driver/fail.h"
 #include "driver/plans.h"
+#include "driver/redelivered.h"
 #include "driver/target.h"
 #include "driver/visit.h"
 #include "driver/ws_client.h"
@@ -42,7 +43,11 @@
 #define INFLIGHT_MAX 65536
 #define SESSION_EXPIRY_S 3600
 #define RELEASE_NS (10 * NS_PER_SEC)
-#define CODE_NO_SESSION 0x100 /* beyond the standard's codes */
+/* Beyond the standard's codes. */
+#define CODE_NO_SESSION 0x100
+#define CODE_KEEPS_NO_SESSIONS 0x101
+
+enum { COUNTED_REDELIVERED, COUNTED_UNMATCHED };
 
 enum step { STEP_CONNECT, STEP_SUBSCRIBE, STEP_BACKLOG, STEP_READY };
 
@@ -326,6 +331,9 @@ static void describe(struct driver_run *run, struct mqtt_plan *plan, bool tls) {
   run->delivery = run->settings.queues > 0 ? shares[plan->qos] : deliveries[plan->qos];
   run->redelivers = plan->qos > 0;
   run->capabilities &= ~without(&run->settings);
+  static const char *const of_3_1_1[] = {"redelivered", NULL}; /* its PUBACK has no reason */
+  if (plan->version == MQTT_3_1_1) run->counters = of_3_1_1;
+  if (plan->qos == 0) run->counters = NULL;
 }
 
 static uint16_t default_port(bool tls, bool websocket) {
@@ -567,6 +575,11 @@ static int32_t missing_of(const struct client *client, struct view properties) {
   return mqtt_publish_size(plan->version, &largest) > max_bytes ? MQTT_PACKET_TOO_LARGE : 0;
 }
 
+/* A server of version 5 may keep sessions for less than it is asked to, and for nothing at all. */
+static bool forgets_at_once(const struct client *client, struct view properties) {
+  return keeps_session(client) && mqtt_property_number(properties, MQTT_SESSION_EXPIRY, SESSION_EXPIRY_S) == 0;
+}
+
 static void note_keep_alive(struct client *client, struct view properties) {
   uint32_t server_s = mqtt_property_number(properties, MQTT_SERVER_KEEP_ALIVE, 0);
   uint32_t every_s = server_s > 2 ? server_s * 2 / 3 : server_s;
@@ -581,6 +594,7 @@ static bool on_connack(struct client *client, const struct mqtt_packet *packet) 
   if (!awaited || !mqtt_read_connack(plan_of(client)->version, packet, &connack)) return fail(client, CAUSE_PROTOCOL);
   if (connack.code != 0) return fail(client, connack.code);
   if (connack.session_present && !keeps_session(client)) return fail(client, CAUSE_PROTOCOL);
+  if (forgets_at_once(client, connack.properties)) return fail(client, CODE_KEEPS_NO_SESSIONS);
   int32_t missing = missing_of(client, connack.properties);
   if (missing != 0) return fail(client, missing);
   if (!connack.session_present) inflight_free(&state->received);
@@ -627,6 +641,7 @@ static bool on_publish(struct client *client, const struct mqtt_packet *packet) 
   if (message.properties.len > 0 && mqtt_property_number(message.properties, MQTT_TOPIC_ALIAS, 0) > 0) {
     return fail(client, CAUSE_PROTOCOL);
   }
+  if (message.duplicate) count_redelivered(client, message.payload, COUNTED_REDELIVERED);
   if (message.qos == 2) {
     return on_publish_twice(client, &message) &&
            check_written(client, write_ack(client, MQTT_PUBREC, message.id, MQTT_SUCCESS));
@@ -655,6 +670,13 @@ static bool on_pubrel(struct client *client, const struct mqtt_ack *ack) {
   return check_written(client, write_ack(client, MQTT_PUBCOMP, ack->id, known ? MQTT_SUCCESS : MQTT_ID_NOT_FOUND));
 }
 
+/* The server has taken over a message that it has nobody for. */
+static void count_unmatched(struct client *client, const struct mqtt_ack *ack) {
+  const struct inflight_entry *entry = inflight_place(&state_of(client)->sent, ack->id);
+  bool measured = entry->id == ack->id && entry->token & 1;
+  if (measured && ack->code == MQTT_NO_SUBSCRIBERS) client->run->counted[COUNTED_UNMATCHED]++;
+}
+
 static bool on_ack(struct client *client, const struct mqtt_packet *packet) {
   const struct mqtt_plan *plan = plan_of(client);
   struct mqtt_ack ack;
@@ -662,6 +684,7 @@ static bool on_ack(struct client *client, const struct mqtt_packet *packet) {
     return fail(client, CAUSE_PROTOCOL);
   }
   if (packet->type == MQTT_PUBREL) return on_pubrel(client, &ack);
+  count_unmatched(client, &ack);
   if ((packet->type == MQTT_PUBACK) != (plan->qos == 1)) return fail(client, CAUSE_PROTOCOL);
   return packet->type == MQTT_PUBREC ? on_pubrec(client, &ack) : settle(client, &ack);
 }
@@ -811,7 +834,8 @@ static void mqtt_reconnecting(struct client *client) {
 }
 
 static const char *mqtt_code_text(int32_t code) {
-  return code == CODE_NO_SESSION ? "the server has forgotten the session" : mqtt_reason_name(code);
+  if (code == CODE_NO_SESSION) return "the server has forgotten the session";
+  return code == CODE_KEEPS_NO_SESSIONS ? "the server keeps no sessions" : mqtt_reason_name(code);
 }
 
 #define TLS_SCHEMES "mqtts,mqtts+ws,mqtt+wss,mqtts+wss"
@@ -850,6 +874,7 @@ const struct driver driver_mqtt = {
     .client_bytes = sizeof(struct mqtt_client),
     .options = options,
     .describe = tell_settings,
+    .counters = {"redelivered", "no_subscribers"},
     .without = without,
     .prepare = mqtt_prepare,
     .release = mqtt_release,

@@ -15,6 +15,7 @@
 #include "driver/name.h"
 #include "driver/plans.h"
 #include "driver/query.h"
+#include "driver/redelivered.h"
 #include "driver/target.h"
 #include "driver/ws_client.h"
 
@@ -41,6 +42,8 @@
 #define INTERVAL_MAX_MS 1000000000
 
 static_assert(DESTINATION_MAX <= STOMP_HEADER_MAX && CREDENTIAL_MAX <= STOMP_HEADER_MAX, "headers fit what they get");
+
+enum { COUNTED_REDELIVERED };
 
 enum step { STEP_CONNECT, STEP_SUBSCRIBE, STEP_READY };
 
@@ -175,6 +178,7 @@ static void describe(struct driver_run *run, struct stomp_plan *plan, bool tls) 
       plan->websocket ? "WebSocket" : "TCP", tls ? " and TLS" : "", plan->interval_ms / 1e3);
   run->title = plan->title;
   run->redelivers = plan->individual;
+  if (!plan->individual) run->counters = NULL;
   if (run->settings.queues > 0) {
     run->delivery = plan->individual ? "queue with ack:client-individual: to one consumer, at least once; to another "
                                        "when its connection ends before its ACK"
@@ -411,6 +415,9 @@ static bool on_delivery(struct client *client, const struct stomp_frame *frame) 
   bool individual = plan_of(client)->individual;
   bool can_be_acked = id.len > 0 && id.len <= STOMP_HEADER_MAX;
   if (state_of(client)->step < STEP_SUBSCRIBE || (individual && !can_be_acked)) return fail(client, CAUSE_PROTOCOL);
+  if (individual && view_is(stomp_header(frame, "redelivered"), "true")) {
+    count_redelivered(client, frame->body, COUNTED_REDELIVERED);
+  }
   client->hooks->delivered(client, frame->body, false);
   return !individual || check_written(client, write_ack(client, id));
 }
@@ -543,6 +550,7 @@ const struct driver driver_stomp = {
     .client_bytes = sizeof(struct stomp_client),
     .options = options,
     .describe = tell_settings,
+    .counters = {"redelivered"},
     .without = stomp_without,
     .prepare = stomp_prepare,
     .release = target_release,

@@ -33,7 +33,8 @@ enum mqtt_type {
 /* Reason codes of version 5 that the code names; from 0x80 on they are failures. */
 enum mqtt_reason {
   MQTT_SUCCESS = 0x00,
-  MQTT_UNSPECIFIED = 0x80, /* version 3.1.1: a subscription that was refused */
+  MQTT_NO_SUBSCRIBERS = 0x10, /* of a publish that was taken all the same */
+  MQTT_UNSPECIFIED = 0x80,    /* version 3.1.1: a subscription that was refused */
   MQTT_MALFORMED = 0x81,
   MQTT_PROTOCOL_ERROR = 0x82,
   MQTT_BAD_CREDENTIALS = 0x86,

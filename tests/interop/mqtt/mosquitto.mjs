@@ -39,6 +39,14 @@ async function otherTopologies(broker) {
   assertWhole(await drive(program, "broadcast", ["--clients", "8", ...plain]), { fanOut: 8 });
   assertWhole(await drive(program, "echo", ["--clients", "8", ...plain]), { acks: false, fanOut: 1 });
   assertWhole(await drive(program, "star", ["--senders", "3", "--receivers", "5", ...plain]), { fanOut: 1 });
+  // What the broker takes for nobody: half of the receivers have never been there.
+  const absent = ["--senders", "2", "--receivers", "6", "--receivers-online", "3", ...plain];
+  const { report, text } = await drive(program, "star", absent);
+  assert.ok(report, text);
+  const { no_subscribers: unmatched, redelivered } = report.server_counters;
+  assert.equal(unmatched, report.publishes.acked - report.deliveries.expected, text);
+  assert.ok(unmatched > 0, text);
+  assert.equal(redelivered, 0, text);
   const shared = ["--groups", "3", "--members", "4", "--shared-groups"];
   assertWhole(await drive(program, "groups", [...shared, ...plain]), { fanOut: 3 });
   // Few enough for the broker's queues, which a closed loop at QoS 1 outruns: an ACK says nothing of the delivery.

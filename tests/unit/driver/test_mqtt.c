@@ -706,6 +706,42 @@ static void test_a_session_that_is_gone(void **state) {
   stop(f);
 }
 
+static void test_a_server_that_keeps_no_sessions(void **state) {
+  (void)state;
+  struct driver_settings settings = {.mqtt = {.qos = 1, .keep_session = true}};
+  struct fixture *f = start("mqtt://127.0.0.1", &settings);
+  const struct mqtt_property expiry = {.id = MQTT_SESSION_EXPIRY, .number = 0};
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, false, &expiry, 1);
+  assert_string_equal(driver_mqtt.code_text(f->failed_code), "the server keeps no sessions");
+  stop(f);
+}
+
+/* What the server says about a message, and no other counter: nobody is there for it, or it comes again. */
+static void test_what_the_server_says(void **state) {
+  (void)state;
+  struct driver_settings settings = {.mqtt = {.qos = 1}};
+  struct fixture *f = start("mqtt://127.0.0.1", &settings);
+  assert_string_equal(driver_mqtt.counters[0], "redelivered");
+  assert_string_equal(driver_mqtt.counters[1], "no_subscribers");
+  peer_take(f, MQTT_CONNECT);
+  peer_connack(f, false, NULL, 0);
+  peer_grant(f, OWN_TOPIC, 1, 1);
+  publish(f, PUBLISH_TO_SELF, 0, 1);
+  uint16_t id = peer_takes_publish(f, OWN_TOPIC, 1, 1);
+  uint8_t puback[] = {0x40, 3, (uint8_t)(id >> 8), (uint8_t)id, MQTT_NO_SUBSCRIBERS};
+  peer_write(f, puback, sizeof puback);
+  assert_int_equal(f->acked, 1);
+  assert_int_equal(f->acked_code, 0);
+  peer_write(f, puback, sizeof puback);
+  assert_int_equal(f->run.counted[1], 1);
+  peer_delivers(f, (struct mqtt_publish){.qos = 1, .id = 9}, 1);
+  peer_delivers(f, (struct mqtt_publish){.qos = 1, .id = 9, .duplicate = true}, 1);
+  assert_int_equal(f->delivered, 2);
+  assert_int_equal(f->run.counted[0], 1);
+  stop(f);
+}
+
 /* Nobody may resume what was not asked to be kept. */
 static void test_a_session_that_was_not_asked_for(void **state) {
   (void)state;
@@ -866,6 +902,8 @@ int main(void) {
       cmocka_unit_test(test_a_backlog),
       cmocka_unit_test(test_a_backlog_of_qos_2),
       cmocka_unit_test(test_a_session_that_is_gone),
+      cmocka_unit_test(test_a_server_that_keeps_no_sessions),
+      cmocka_unit_test(test_what_the_server_says),
       cmocka_unit_test(test_a_session_that_was_not_asked_for),
       cmocka_unit_test(test_visits),
       cmocka_unit_test(test_retained),
