@@ -21,17 +21,30 @@ size_t utf8_sequence(const uint8_t *data, size_t len) {
   return size;
 }
 
+#define NOT_ASCII UINT64_C(0x8080808080808080)
+
+/* How many bytes at the front are ASCII. */
+static size_t ascii_front(const uint8_t *data, size_t len) {
+  uint64_t word[4];
+  size_t at = 0;
+  for (; len - at >= sizeof word; at += sizeof word) {
+    memcpy(word, data + at, sizeof word);
+    if ((word[0] | word[1] | word[2] | word[3]) & NOT_ASCII) break;
+  }
+  for (; len - at >= sizeof *word; at += sizeof *word) {
+    memcpy(word, data + at, sizeof *word);
+    if (*word & NOT_ASCII) break;
+  }
+  while (at < len && data[at] < 0x80)
+    at++;
+  return at;
+}
+
 bool utf8_valid(struct view text) {
   size_t at = 0;
   while (at < text.len) {
-    uint64_t word;
-    if (text.len - at >= sizeof word) {
-      memcpy(&word, text.data + at, sizeof word);
-      if (!(word & UINT64_C(0x8080808080808080))) {
-        at += sizeof word;
-        continue;
-      }
-    }
+    at += ascii_front(text.data + at, text.len - at);
+    if (at == text.len) return true;
     size_t size = utf8_sequence(text.data + at, text.len - at);
     if (!size) return false;
     at += size;

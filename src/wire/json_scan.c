@@ -1,8 +1,11 @@
 #include "wire/json_scan.h"
 
-#define ONES UINT64_C(0x0101010101010101)
-#define HIGH_BITS UINT64_C(0x8080808080808080)
+#include <endian.h>
+
+#define LANES 16
 #define NAME_MAX_BYTES 64
+
+typedef uint8_t lanes __attribute__((vector_size(LANES)));
 
 static const uint8_t *skip_space(const uint8_t *at, const uint8_t *end) {
   while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r'))
@@ -10,15 +13,15 @@ static const uint8_t *skip_space(const uint8_t *at, const uint8_t *end) {
   return at;
 }
 
-/* Non-zero when one of the eight bytes is zero. */
-static uint64_t has_zero(uint64_t word) {
-  return (word - ONES) & ~word & HIGH_BITS;
-}
-
-/* Whether eight bytes hold a quote, a backslash or a control character. */
-static bool is_special(uint64_t word) {
-  uint64_t control = (word - ONES * 0x20) & ~word & HIGH_BITS;
-  return has_zero(word ^ ONES * '"') | has_zero(word ^ ONES * '\\') | control;
+/* How many of the bytes at `at`, of which there are LANES, come before a quote, a backslash or a control character. */
+static size_t plain_bytes(const uint8_t *at) {
+  lanes bytes;
+  uint64_t half[2];
+  memcpy(&bytes, at, sizeof bytes);
+  bytes = (lanes)(bytes == '"') | (lanes)(bytes == '\\') | (lanes)(bytes < 0x20);
+  memcpy(half, &bytes, sizeof half);
+  if (half[0]) return (size_t)__builtin_ctzll(le64toh(half[0])) / 8;
+  return half[1] ? 8 + (size_t)__builtin_ctzll(le64toh(half[1])) / 8 : LANES;
 }
 
 static int hex_digit(uint8_t c) {
@@ -51,13 +54,11 @@ static const uint8_t *skip_string(const uint8_t *at, const uint8_t *end) {
   if (at == end || *at != '"') return NULL;
   at++;
   while (at < end) {
-    uint64_t word;
-    while (end - at >= (ptrdiff_t)sizeof word) {
-      memcpy(&word, at, sizeof word);
-      if (is_special(word)) break;
-      at += sizeof word;
+    if (end - at >= LANES) {
+      size_t plain = plain_bytes(at);
+      at += plain;
+      if (plain == LANES) continue;
     }
-    if (at == end) return NULL;
     if (*at == '"') return at + 1;
     if (*at < 0x20) return NULL;
     at = *at == '\\' ? skip_escape(at, end) : at + 1;
