@@ -153,6 +153,7 @@ static void describe(struct driver_run *run, struct redis_plan *plan) {
       plan->claim_ms);
   run->delivery = plan->delivery;
   run->counters = counters;
+  run->redelivers = true;
 }
 
 static enum status read_stream_settings(const struct driver_run *run, const unsigned chosen[SETTINGS],
