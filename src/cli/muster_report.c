@@ -3,18 +3,45 @@
 #include "cli/muster_say.h"
 #include "cli/muster_session.h"
 #include "cli/muster_words.h"
+#include "load/find.h"
+#include "report/compare.h"
 #include "report/formats.h"
 #include "report/html.h"
 #include "report/read.h"
 #include "report/save.h"
+#include "report/trials.h"
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum status write_as_it_is(FILE *file, const struct document *document, struct err *err) {
   fwrite(document->text, 1, document->len, file);
   return save_flush(file, "report", err);
+}
+
+static enum status write_search(FILE *file, const struct document *document, struct err *err) {
+  struct find *find = calloc(1, sizeof *find);
+  if (!find) return err_set(err, STATUS_MEMORY, "out of memory for the search");
+  enum status status = find_from_document(document, find, err);
+  if (status == STATUS_OK) status = find_write_text(file, find, err);
+  free(find);
+  return status;
+}
+
+/* What the command printed that made the document. */
+static enum status write_text(FILE *file, const struct document *document, struct err *err) {
+  if (document->kind == DOCUMENT_TRIALS) return trials_rewrite_text(file, document, err);
+  if (document->kind == DOCUMENT_COMPARE) return compare_rewrite_text(file, document, err);
+  return write_search(file, document, err);
+}
+
+static enum status write_markdown(FILE *file, const struct document *document, struct err *err) {
+  fprintf(file, "### muster %s\n\n~~~text\n", document_kind_name(document->kind));
+  enum status status = write_text(file, document, err);
+  fputs("~~~\n", file);
+  return status == STATUS_OK ? save_flush(file, "report", err) : status;
 }
 
 static enum status write_page(FILE *file, const struct document *document, struct err *err) {
@@ -29,13 +56,13 @@ static const struct renderer {
   bool joins; /* several of them one after the other make sense */
   enum status (*document)(FILE *file, const struct document *document, struct err *err); /* NULL: only runs */
 } renderers[] = {
-    {"text", "txt", "as `muster run` printed it", true, NULL},
+    {"text", "txt", "as the command printed it, of any document", true, write_text},
     {"json", "json", "of the current schema version; other documents as they are", false, write_as_it_is},
     {"csv", "csv", "a row a second", false, NULL},
     {"jsonl", "jsonl", "JSON lines: one a second, then the summary", true, NULL},
     {"hlog", "hlog", "HdrHistogram log of every clock", false, NULL},
     {"junit", "xml", "JUnit XML: verdict, objectives and accounting as tests", false, NULL},
-    {"markdown", "md", "a summary for a pull request", true, NULL},
+    {"markdown", "md", "a summary for a pull request, of any document", true, write_markdown},
     {"html", "html", "one page for a browser, of any document", false, write_page},
 };
 #define RENDERERS (sizeof renderers / sizeof renderers[0])
@@ -57,8 +84,8 @@ struct options {
 
 static void print_help(void) {
   puts("Usage: muster report FILE... [--as FORM] [--output PATH]\n\n"
-       "Shows saved JSON reports again; '-' reads standard input. Searches, trials and comparisons have the forms\n"
-       "json and html.\n\nForms:");
+       "Shows saved JSON documents again; '-' reads standard input. Searches, trials and comparisons have the forms\n"
+       "text, json, markdown and html.\n\nForms:");
   for (size_t i = 0; i < RENDERERS; i++)
     printf("  %-10s %s\n", renderers[i].name, renderers[i].help);
   puts("\nOptions:");
@@ -101,18 +128,24 @@ static const struct renderer *renderer_named(const char *name) {
   return NULL;
 }
 
+/* NULL: no form has it. A folder's files get theirs. */
 static const struct renderer *renderer_of_ending(const char *path) {
-  const char *dot = path ? strrchr(path, '.') : NULL;
+  if (!path || session_is_folder(path)) return &renderers[0];
+  const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
   for (size_t i = 0; dot && i < RENDERERS; i++) {
     if (strcmp(renderers[i].extension, dot + 1) == 0) return &renderers[i];
   }
-  return &renderers[0];
+  return NULL;
 }
 
 static enum status choose_renderer(struct options *options, struct err *err) {
   if (!options->as) {
     options->renderer = renderer_of_ending(options->output);
-    return STATUS_OK;
+    if (options->renderer) return STATUS_OK;
+    return err_set(err, STATUS_USAGE,
+        "--output %.200s: its ending names no form (.txt, .json, .csv, .jsonl, .hlog, .xml, .md or .html): give --as "
+        "FORM",
+        options->output);
   }
   options->renderer = renderer_named(options->as);
   if (options->renderer) return STATUS_OK;
@@ -158,8 +191,9 @@ static enum status render(FILE *file, const void *content, struct err *err) {
   const struct document *document = rendering->document;
   if (document->kind == DOCUMENT_RUN) return write_run(file, rendering, err);
   if (rendering->renderer->document) return rendering->renderer->document(file, document, err);
-  return err_set(err, STATUS_USAGE, "%.200s: is a %s, which has the forms json and html: give --as html",
-      document->name, document_kind_name(document->kind));
+  return err_set(err, STATUS_USAGE,
+      "%.200s: is a %s, which has the forms text, json, markdown and html: give --as html", document->name,
+      document_kind_name(document->kind));
 }
 
 /* "results/x.json" as html into "pages/" is "pages/x.html". */
@@ -191,6 +225,7 @@ static int show(const struct options *options, const char *file) {
   }
   document_free(&document);
   if (status != STATUS_OK) return complain(&err);
+  if (options->output) fprintf(stderr, "%s: %s\n", options->renderer->name, path);
   return EXIT_VALID;
 }
 

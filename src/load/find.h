@@ -6,6 +6,7 @@
 
 #include "load/search.h"
 #include "report/document.h"
+#include "report/read.h"
 #include "report/slo.h"
 
 #define FIND_SCHEMA_VERSION 1
@@ -66,6 +67,7 @@ struct find {
   struct report_environment environment;
   struct report_target target;
   bool has_acks;
+  char told[1024]; /* the answer of a saved search; "": it is made of the search */
 };
 
 /* Measure phase that a step at this load needs, so that every objective's percentile has its samples; at least the
@@ -87,6 +89,9 @@ int find_exit_code(const struct find *find);
 void find_write_head(FILE *file, const struct find_settings *settings);
 void find_write_step(FILE *file, const struct find_settings *settings, uint32_t number, const struct find_step *step);
 enum status find_write_answer(FILE *file, const struct find *find, struct err *err);
+/* All of that, of a search that was saved. */
+enum status find_from_document(const struct document *document, struct find *out, struct err *err);
+enum status find_write_text(FILE *file, const struct find *find, struct err *err);
 /* As docs/find.schema.json says; content is a struct find. */
 enum status find_write_json(FILE *file, const void *content, struct err *err);
 

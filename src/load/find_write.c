@@ -111,6 +111,10 @@ static void sentence_invalid(char *out, size_t size, const struct find *find) {
 static void sentence(char *out, size_t size, const struct find *find) {
   const struct search *search = &find->search;
   const char *unit = unit_of(&find->settings);
+  if (find->told[0]) {
+    snprintf(out, size, "%s", find->told);
+    return;
+  }
   if (find->interrupted) {
     snprintf(out, size, "no answer: interrupted after %" PRIu32 " tests; %g %s held so far", search->tests,
         search->held, unit);
@@ -180,6 +184,15 @@ enum status find_write_answer(FILE *file, const struct find *find, struct err *e
   write_at_held(file, find);
   write_mixed(file, find);
   return save_flush(file, "result", err);
+}
+
+enum status find_write_text(FILE *file, const struct find *find, struct err *err) {
+  find_write_head(file, &find->settings);
+  for (uint32_t i = 0; i < find->steps; i++)
+    find_write_step(file, &find->settings, i + 1, &find->step[i]);
+  for (uint32_t i = 0; i < find->shares; i++)
+    find_write_step(file, &find->settings, find->steps + i + 1, &find->share[i]);
+  return find_write_answer(file, find, err);
 }
 
 /* --- JSON --- */

@@ -81,6 +81,8 @@ int compare_exit_code(const struct comparison *comparison);
 
 /* The whole comparison for a person, at most 100 columns. */
 enum status compare_write_text(FILE *file, const struct comparison *comparison, struct err *err);
+/* The same of a saved comparison. */
+enum status compare_rewrite_text(FILE *file, const struct document *document, struct err *err);
 /* As docs/compare.schema.json says; content is a struct comparison. */
 enum status compare_write_json(FILE *file, const void *content, struct err *err);
 

@@ -138,6 +138,20 @@ enum status trials_write_summary(FILE *file, const struct trials *trials, struct
   return save_flush(file, "summary", err);
 }
 
+enum status trials_rewrite_text(FILE *file, const struct document *document, struct err *err) {
+  struct trials trials = {.name = json_string_value(json_object_get(document->root, "name"))};
+  const json_t *verdict = json_object_get(document->root, "verdict");
+  enum status status = trial_list_add_document(&trials.list, document, err);
+  if (status == STATUS_OK && !trials.name) status = err_set(err, STATUS_USAGE, "%.300s: no name", document->name);
+  trials.asked = (uint32_t)json_integer_value(json_object_get(verdict, "asked"));
+  if (status == STATUS_OK) trials_write_head(file);
+  for (size_t i = 0; status == STATUS_OK && i < trials.list.count; i++)
+    trials_write_row(file, trials.name, (uint32_t)i + 1, &trials.list.trial[i]);
+  if (status == STATUS_OK) status = trials_write_summary(file, &trials, err);
+  trial_list_free(&trials.list);
+  return status;
+}
+
 /* --- JSON --- */
 
 static void write_verdict(struct json_writer *w, const struct trials *trials) {

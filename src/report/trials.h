@@ -25,6 +25,8 @@ int trials_exit_code(const struct trials *trials);
 void trials_write_head(FILE *file);
 void trials_write_row(FILE *file, const char *name, uint32_t number, const struct trial *trial);
 enum status trials_write_summary(FILE *file, const struct trials *trials, struct err *err);
+/* All of that, of saved trials. */
+enum status trials_rewrite_text(FILE *file, const struct document *document, struct err *err);
 /* As docs/trials.schema.json says; content is a struct trials. */
 enum status trials_write_json(FILE *file, const void *content, struct err *err);
 

@@ -135,6 +135,49 @@ static char *answer(const struct find *find) {
   return text;
 }
 
+static char *text_of(const struct find *find) {
+  char *text = NULL;
+  size_t len = 0;
+  FILE *file = open_memstream(&text, &len);
+  assert_int_equal(find_write_text(file, find, NULL), STATUS_OK);
+  fclose(file);
+  return text;
+}
+
+/* A saved search says the same as the one that was carried out. */
+static void assert_saved(struct find *find, const struct workload *workload) {
+  char *json = NULL;
+  size_t len = 0;
+  struct document document;
+  struct err err = {0};
+  struct find *back = calloc(1, sizeof *back);
+  FILE *file = open_memstream(&json, &len);
+  find->settings.workload = workload;
+  assert_int_equal(find_write_json(file, find, &err), STATUS_OK);
+  fclose(file);
+  assert_int_equal(document_parse("a.json", json, len, &document, &err), STATUS_OK);
+  if (find_from_document(&document, back, &err) != STATUS_OK) fail_msg("%s", err.text);
+  char *text = text_of(find), *again = text_of(back);
+  assert_string_equal(again, text);
+  free(text);
+  free(again);
+  free(back);
+  free(json);
+  document_free(&document);
+}
+
+static void saved_searches_print_the_same(void **state) {
+  (void)state;
+  struct workload workload = workload_of_sample();
+  struct made_up servers[] = {{.capacity = 4321}, {.capacity = 1e9}, {.capacity = 50},
+      {.capacity = 1e9, .busy_above = 900}, {.capacity = 900, .error = STATUS_UNREACHABLE}};
+  for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+    struct find *find = found(&servers[i]);
+    assert_saved(find, &workload);
+    free(find);
+  }
+}
+
 static void finds_a_capacity(void **state) {
   (void)state;
   struct made_up server = {.capacity = 4321};
@@ -258,6 +301,7 @@ static void refuses_counts_that_no_percentile_can_come_of(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(judges_server_and_generator_apart),
+      cmocka_unit_test(saved_searches_print_the_same),
       cmocka_unit_test(finds_a_capacity),
       cmocka_unit_test(names_a_limited_generator),
       cmocka_unit_test(takes_a_server_that_is_gone_for_broken),

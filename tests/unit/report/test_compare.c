@@ -381,6 +381,90 @@ static void the_page_is_at_most_100_columns_wide(void **state) {
   trial_list_free(&far);
 }
 
+static char *written(enum status (*write)(FILE *, const void *, struct err *), const void *content) {
+  char *text = NULL;
+  size_t len = 0;
+  struct err err = {0};
+  FILE *file = open_memstream(&text, &len);
+  assert_non_null(file);
+  if (write(file, content, &err) != STATUS_OK) fail_msg("%s", err.text);
+  fclose(file);
+  return text;
+}
+
+static enum status write_comparison(FILE *file, const void *content, struct err *err) {
+  return compare_write_text(file, content, err);
+}
+
+static enum status write_trials(FILE *file, const void *content, struct err *err) {
+  const struct trials *trials = content;
+  trials_write_head(file);
+  for (size_t i = 0; i < trials->list.count; i++)
+    trials_write_row(file, trials->name, (uint32_t)i + 1, &trials->list.trial[i]);
+  return trials_write_summary(file, trials, err);
+}
+
+static enum status rewrite(FILE *file, const void *content, struct err *err) {
+  struct document document;
+  enum status status = document_parse("a.json", content, strlen(content), &document, err);
+  bool is_comparison = status == STATUS_OK && document.kind == DOCUMENT_COMPARE;
+  if (status == STATUS_OK) status = (is_comparison ? compare_rewrite_text : trials_rewrite_text)(file, &document, err);
+  document_free(&document);
+  return status;
+}
+
+/* What is saved says the same as what was printed. */
+static void assert_rewritten(enum status (*text)(FILE *, const void *, struct err *),
+    enum status (*json)(FILE *, const void *, struct err *), const void *content) {
+  char *printed = written(text, content), *saved = written(json, content), *again = written(rewrite, saved);
+  assert_string_equal(again, printed);
+  free(printed);
+  free(saved);
+  free(again);
+}
+
+static void saved_documents_print_the_same(void **state) {
+  (void)state;
+  static struct comparison c;
+  struct trial_list near = recorded("near.json"), far = recorded("far.json");
+  const char *key = "payload_bytes";
+  struct compare_settings settings = {.allowed = &key, .allowed_count = 1};
+  struct err err = {0};
+  assert_int_equal(gate_parse("ack.p99 +1%,ack.p99.99 -1%", &settings.gates, &err), STATUS_OK);
+  json_object_set_new(json_object_get(far.trial[0].facts, "comparability"), key, json_integer(7));
+  assert_int_equal(compare_trials(&near, &far, &settings, &c, &err), STATUS_OK);
+  assert_int_equal(c.differences, 1);
+  assert_rewritten(write_comparison, compare_write_json, &c);
+  struct trial_list three = {near.trial, 3}, others = {near.trial + 3, 3};
+  struct compare_settings plain = {0};
+  assert_int_equal(compare_trials(&three, &others, &plain, &c, &err), STATUS_OK);
+  assert_true(c.trials_needed > 0);
+  assert_rewritten(write_comparison, compare_write_json, &c);
+  const char *names[] = {"near"};
+  struct trials trials = {.name = "near", .asked = 12, .alternating = names, .workloads = 1, .list = near};
+  assert_rewritten(write_trials, trials_write_json, &trials);
+  err_set(&err, STATUS_UNREACHABLE, "it is gone");
+  assert_int_equal(trial_list_add_failed(&near, &err, 4, NULL), STATUS_OK);
+  trials.list = near;
+  assert_rewritten(write_trials, trials_write_json, &trials);
+  trial_list_free(&near);
+  trial_list_free(&far);
+}
+
+static void saved_documents_that_were_changed_are_refused(void **state) {
+  (void)state;
+  static const char *const texts[] = {"{\"document\": \"compare\", \"schema_version\": 1}",
+      "{\"document\": \"compare\", \"schema_version\": 2}", "{\"document\": \"trials\", \"schema_version\": 1}",
+      "{\"document\": \"trials\", \"schema_version\": 1, \"trials\": [{\"run_id\": 7}]}"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    struct err err = {0};
+    FILE *file = fopen("/dev/null", "w");
+    assert_int_not_equal(rewrite(file, texts[i], &err), STATUS_OK);
+    assert_non_null(strstr(err.text, "a.json"));
+    fclose(file);
+  }
+}
+
 /* A pipe among the reports of a folder is passed over: nobody may ever write into it. */
 static void a_folder_may_hold_other_things(void **state) {
   (void)state;
@@ -415,6 +499,8 @@ int main(void) {
       cmocka_unit_test(gates_that_cannot_be_decided_are_no_pass),
       cmocka_unit_test(gates_say_where_they_are_wrong),
       cmocka_unit_test(the_page_is_at_most_100_columns_wide),
+      cmocka_unit_test(saved_documents_print_the_same),
+      cmocka_unit_test(saved_documents_that_were_changed_are_refused),
       cmocka_unit_test(a_folder_may_hold_other_things),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
