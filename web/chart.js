@@ -29,12 +29,15 @@ export function chart(spec) {
   return state.figure;
 }
 
+// Open marks without a line; the caller draws those that are 'drawn'.
+const HOLLOW = ['hollow', 'drawn'];
+
 function legendButton(state, series, i) {
   const value = el('span', { class: 'value' });
   const button = el('button', {
     type: 'button',
     'aria-pressed': String(!series.hidden),
-    class: `swatch ${series.hue} ${series.dash ?? 'solid'}`,
+    class: `swatch ${series.hue} ${HOLLOW.includes(series.points) ? series.points : series.dash ?? 'solid'}`,
     onclick: () => {
       series.hidden = !series.hidden;
       button.setAttribute('aria-pressed', String(!series.hidden));
@@ -158,11 +161,12 @@ function seriesOf(state) {
     label: one.label,
     show: !one.hidden,
     stroke: colour(one.hue),
-    width: one.points === 'only' ? 0 : one.width ?? 2,
+    width: ['only', 'hollow', 'drawn'].includes(one.points) ? 0 : one.width ?? 2,
     dash: DASHES[one.dash ?? 'solid'],
     spanGaps: one.spanGaps ?? false,
     points: one.points === 'only' ? { show: true, size: 9, fill: colour(one.hue), stroke: colour('surface'), width: 1 }
-      : { show: one.points !== 'none' && one.values.length <= 40, size: 5, fill: colour('surface'), stroke: colour(one.hue), width: 1.5 },
+      : one.points === 'hollow' ? { show: true, size: 10, fill: colour('surface'), stroke: colour(one.hue), width: 2 }
+      : { show: one.points !== 'none' && one.points !== 'drawn' && one.values.length <= 40, size: 5, fill: colour('surface'), stroke: colour(one.hue), width: 1.5 },
   }));
 }
 

@@ -105,6 +105,17 @@ function capacityShade(f) {
   return isNumber(held) && isNumber(broken) ? [{ from: held, to: broken, text: 'capacity' }] : [];
 }
 
+// A curve goes through what was judged; what was not has a name of its own, and drawMarks its diamond.
+const judged = (steps, value) => steps.map((step) => (step.outcome === 'invalid' ? null : value(step) ?? null));
+function notJudged(steps, value, label) {
+  const values = steps.map((step) => (step.outcome === 'invalid' ? value(step) ?? null : null));
+  return values.some(isNumber) ? [{ label: `${label}, invalid test`, values, hue: 'brown', points: 'drawn' }] : [];
+}
+const shown = (u, steps, label) => {
+  const hidden = u.series.some((series) => series.label === `${label}, invalid test` && !series.show);
+  return steps.filter(({ outcome }) => outcome !== 'invalid' || !hidden);
+};
+
 function latencyCurve(f, steps, x, name) {
   const value = (key) => (step) => step.figures?.[name]?.[key];
   return chart({
@@ -113,12 +124,13 @@ function latencyCurve(f, steps, x, name) {
     x,
     y: { format: formatLatency, tick: formatLatencyTick, log: true, canBeLog: true },
     series: [
-      { label: 'p99', values: steps.map((step) => value('p99_ns')(step) ?? null), hue: 'orange', dash: 'dashed', points: 'none' },
-      { label: 'p50', values: steps.map((step) => value('p50_ns')(step) ?? null), hue: 'blue', points: 'none' },
+      { label: 'p99', values: judged(steps, value('p99_ns')), hue: 'orange', dash: 'dashed', points: 'none', spanGaps: true },
+      { label: 'p50', values: judged(steps, value('p50_ns')), hue: 'blue', points: 'none', spanGaps: true },
+      ...notJudged(steps, value('p99_ns'), 'p99'), ...notJudged(steps, value('p50_ns'), 'p50'),
     ],
     shade: capacityShade(f),
     lines: objectiveLines(f, name),
-    draw: (u) => ['p99_ns', 'p50_ns'].forEach((key, i) => u.series[i + 1].show && drawMarks(u, steps, value(key))),
+    draw: (u) => ['p99_ns', 'p50_ns'].forEach((key, i) => u.series[i + 1].show && drawMarks(u, shown(u, steps, key.slice(0, 3)), value(key))),
     height: 300,
   });
 }
@@ -133,11 +145,13 @@ function rateCurve(f, steps, x) {
     y: { format: (value) => `${formatRate(value)} /s`, tick: formatCountTick },
     series: [
       ...(ofRate ? [{ label: 'asked', values: steps.map(({ load }) => load), hue: 'grey', dash: 'dotted', points: 'none' }] : []),
-      { label: 'acks', values: steps.map((step) => step.figures?.acks_per_second ?? null), hue: 'blue', points: 'none' },
-      { label: 'deliveries', values: steps.map((step) => step.figures?.deliveries_per_second ?? null), hue: 'orange', dash: 'dashed', points: 'none' },
+      { label: 'acks', values: judged(steps, (step) => step.figures?.acks_per_second), hue: 'blue', points: 'none', spanGaps: true },
+      { label: 'deliveries', values: judged(steps, (step) => step.figures?.deliveries_per_second), hue: 'orange', dash: 'dashed',
+        points: 'none', spanGaps: true },
+      ...notJudged(steps, achieved, 'achieved'),
     ],
     shade: capacityShade(f),
-    draw: (u) => drawMarks(u, steps, achieved),
+    draw: (u) => drawMarks(u, shown(u, steps, 'achieved'), achieved),
     height: 300,
   });
 }

@@ -49,10 +49,15 @@ function trialsSection(t) {
     }));
 }
 
+const isValid = (trial) => trial?.verdict?.result === 'valid';
+
 function trialsChart(t, name) {
   const metric = t.metrics.find((one) => one.name === name);
   if (!metric || !metric.values.some(isNumber)) return null;
   const latency = metric.unit === 'ns';
+  // An invalid trial counts for no median: an open mark, with a name of its own.
+  const pick = (valid) => metric.values.map((value, i) => (isValid(t.trials[i]) === valid ? value : null));
+  const invalid = pick(false);
   return chart({
     id: `trials-${name.replace(/\W+/g, '-')}`,
     title: `${metricTitle(name)} of each trial`,
@@ -60,7 +65,8 @@ function trialsChart(t, name) {
       range: [0.5, metric.values.length + 0.5] },
     y: { format: (value) => (latency ? formatLatency(value) : `${formatRate(value)} /s`), tick: latency ? formatLatencyTick : formatCountTick },
     series: [
-      { label: 'trial', values: metric.values, hue: 'blue', points: 'only' },
+      { label: 'trial', values: pick(true), hue: 'blue', points: 'only' },
+      ...(invalid.some(isNumber) ? [{ label: 'invalid trial', values: invalid, hue: 'brown', points: 'hollow' }] : []),
       { label: 'median', values: metric.values.map(() => metric.median), hue: 'orange', dash: 'dashed', points: 'none' },
     ],
     height: 220,
@@ -80,7 +86,8 @@ function metricOfTrials(metric, i) {
 }
 
 function trialValues(t) {
-  const columns = [{ label: 'metric' }, { label: 'unit' }, ...t.trials.map(({ number }) => ({ label: `trial ${number}` }))];
+  const columns = [{ label: 'metric' }, { label: 'unit' }, ...t.trials.map((trial) => (
+    { label: `trial ${trial.number}${isValid(trial) ? '' : ' (invalid)'}` }))];
   const rows = t.metrics.map((metric, i) => {
     const { unit, format } = metricFormat(metric.unit, metric.median, metric.max);
     return [metricTitle(metric.name), { text: unit, class: 'unit' }, ...metric.values.map((value, k) => (

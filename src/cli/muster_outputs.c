@@ -22,6 +22,30 @@ static const struct {
 };
 #define FORMS (sizeof forms / sizeof forms[0])
 
+/* Everything that is of one run. */
+static const size_t of_run[] = {offsetof(struct run_arguments, hlog), offsetof(struct run_arguments, csv),
+    offsetof(struct run_arguments, junit), offsetof(struct run_arguments, markdown),
+    offsetof(struct run_arguments, hlog_series), offsetof(struct run_arguments, jsonl)};
+#define OF_RUN (sizeof of_run / sizeof of_run[0])
+_Static_assert(OF_RUN == sizeof((struct trial_outputs *)0)->path / PATH_MAX, "a path for each");
+
+static void number_path(char out[PATH_MAX], const char *path, const char *name, uint32_t trial) {
+  const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
+  int head = (int)(dot && dot > base ? (size_t)(dot - path) : strlen(path));
+  snprintf(out, PATH_MAX, "%.*s%s%s-%u%s", head, path, name ? "-" : "", name ? name : "", trial, path + head);
+}
+
+void outputs_of_trial(struct trial_outputs *out, const struct run_arguments *all, const char *name, uint32_t trial) {
+  out->arguments = *all;
+  out->arguments.html = NULL;
+  for (size_t i = 0; i < OF_RUN; i++) {
+    const char **path = (const char **)(void *)((char *)&out->arguments + of_run[i]);
+    if (!*path) continue;
+    number_path(out->path[i], *path, name, trial);
+    *path = out->path[i];
+  }
+}
+
 static const char *form_path(size_t form, const struct run_arguments *arguments) {
   return *(const char *const *)(const void *)((const char *)arguments + forms[form].offset);
 }

@@ -6,6 +6,7 @@
 #include "cli/muster_options.h"
 #include "load/run.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 struct outputs {
@@ -22,6 +23,14 @@ enum status outputs_check(const struct run_arguments *arguments, struct err *err
 const char *outputs_given(const struct run_arguments *arguments);
 /* True when a stream goes to standard output, so that nothing else may. */
 bool outputs_take_stdout(const struct run_arguments *arguments);
+
+/* The arguments of one trial: each of its files has the trial in front of its ending, as in "a-2.hlog", with several
+ * workloads "a-NAME-2.hlog". A page is not of one trial, so there is none. */
+struct trial_outputs {
+  struct run_arguments arguments; /* borrows everything; its paths point into path */
+  char path[6][PATH_MAX];
+};
+void outputs_of_trial(struct trial_outputs *out, const struct run_arguments *all, const char *name, uint32_t trial);
 
 /* Begins the files that grow. *out must stay where it is until outputs_finish or outputs_drop. */
 enum status outputs_open(struct outputs *out, const struct run_arguments *arguments, struct err *err);

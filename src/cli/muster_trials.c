@@ -7,6 +7,7 @@
 #include "cli/muster_session.h"
 #include "load/run.h"
 #include "report/formats.h"
+#include "report/html.h"
 #include "report/index.h"
 #include "report/read.h"
 #include "report/save.h"
@@ -59,13 +60,13 @@ static enum status check_contender(struct contender *out, struct err *err) {
       .observe = &arguments->observe,
       .quiet = arguments->quiet,
       .is_one_of_many = true};
-  const char *of_one_run = outputs_given(arguments);
-  if (!of_one_run) {
-    of_one_run = arguments->html ? "--html" : arguments->ui ? "--ui" : arguments->metrics ? "--metrics" : NULL;
+  if (arguments->ui || arguments->metrics) {
+    return err_set(err, STATUS_USAGE, "%s follows one run: leave it out; --html gives the page of all trials",
+        arguments->ui ? "--ui" : "--metrics");
   }
-  if (of_one_run) {
-    return err_set(err, STATUS_USAGE,
-        "%s belongs to one run: leave it out; `muster report` renders each trial's report", of_one_run);
+  if (outputs_take_stdout(arguments)) {
+    return err_set(
+        err, STATUS_USAGE, "--jsonl -: standard output has room for one run: name a file, each trial gets its own");
   }
   enum status status = session_driver(arguments, &out->session.driver, err);
   if (status == STATUS_OK) status = run_check(&arguments->workload, out->session.driver, err);
@@ -96,6 +97,24 @@ static enum status choose_folder(struct series_of_trials *all, struct err *err) 
   return session_folder(all->folder, first->output ? first->output : "results", err);
 }
 
+/* Each trial's files, and the page of each workload. */
+static enum status check_outputs(
+    const struct series_of_trials *all, const struct contender *contender, struct err *err) {
+  const struct run_arguments *arguments = &contender->arguments;
+  const char *name = all->count > 1 ? arguments->workload.name : NULL;
+  struct trial_outputs *outputs = malloc(sizeof *outputs);
+  if (!outputs) return err_set(err, STATUS_MEMORY, "out of memory for the trials");
+  enum status status = session_check_new_file("--html", arguments->html, err);
+  for (uint32_t trial = 1; status == STATUS_OK && trial <= (arguments->trials ? arguments->trials : 1); trial++) {
+    outputs_of_trial(outputs, arguments, name, trial);
+    status = outputs_check(&outputs->arguments, err);
+  }
+  free(outputs);
+  if (status != STATUS_OK || !arguments->html || !name || session_is_folder(arguments->html)) return status;
+  return err_set(
+      err, STATUS_USAGE, "--html %.200s: several workloads need a folder: write a / behind its name", arguments->html);
+}
+
 static enum status prepare(
     int argc, char **argv, const int *names, size_t count, struct series_of_trials *all, struct err *err) {
   if (count > WORKLOADS_MAX) {
@@ -110,6 +129,8 @@ static enum status prepare(
     if (status == STATUS_OK) all->name[i] = contender->arguments.workload.name;
   }
   if (status == STATUS_OK) status = check_names(all, err);
+  for (size_t i = 0; i < all->count && status == STATUS_OK; i++)
+    status = check_outputs(all, &all->contender[i], err);
   if (status == STATUS_OK) status = choose_folder(all, err);
   return status;
 }
@@ -177,18 +198,43 @@ static struct workload fresh_workload(const struct run_arguments *arguments) {
   return workload;
 }
 
+/* Runs the trial, and writes its own files beside the report. */
+static enum status run_trial(const struct series_of_trials *all, struct contender *contender, struct report *report,
+    int *code, struct err *err) {
+  struct outputs outputs;
+  struct session session = contender->session;
+  struct trial_outputs *of_trial = malloc(sizeof *of_trial);
+  if (!of_trial) return err_set(err, STATUS_MEMORY, "out of memory for the trials");
+  outputs_of_trial(of_trial, &contender->arguments, all->count > 1 ? contender->trials.name : NULL,
+      (uint32_t)contender->trials.list.count + 1);
+  struct workload workload = fresh_workload(&contender->arguments);
+  session.seconds = &outputs.seconds;
+  enum status status = outputs_open(&outputs, &of_trial->arguments, err);
+  if (status == STATUS_OK) {
+    status = session_run(&session, &workload, report, err);
+    if (status == STATUS_OK) {
+      *code = outputs_finish(&outputs, report, 0);
+    } else {
+      outputs_drop(&outputs);
+    }
+  }
+  free(of_trial);
+  return status;
+}
+
 /* False: the series ends here. */
 static bool carry_out(struct series_of_trials *all, struct contender *contender) {
   struct err err = {0}, ignored = {0};
   struct report report;
   struct trials *trials = &contender->trials;
   size_t before = trials->list.count;
-  struct workload workload = fresh_workload(&contender->arguments);
-  enum status status = session_run(&contender->session, &workload, &report, &err);
+  int code = 0;
+  enum status status = run_trial(all, contender, &report, &code, &err);
   if (status != STATUS_OK) {
     all->failure = complain(&err);
     trial_list_add_failed(&trials->list, &err, all->failure, &ignored);
   } else {
+    if (code) all->failure = code;
     note_calibration(&report);
     status = keep(all, contender, &report, &err);
     if (status != STATUS_OK) all->failure = complain(&err);
@@ -231,6 +277,26 @@ static enum status save_summary(
   return status == STATUS_OK ? index_append(path, &entry, err) : status;
 }
 
+static enum status write_page(FILE *file, const void *content, struct err *err) {
+  const struct trials *trials = content;
+  char title[160];
+  snprintf(title, sizeof title, "trials: %.80s, %s - muster", trials->name, trials->started_at);
+  return html_write_of(file, title, trials_write_json, trials, err);
+}
+
+/* In a folder it is named as the summary. */
+static enum status save_page(
+    const struct run_arguments *arguments, const struct trials *trials, const char *summary, struct err *err) {
+  const char *html = arguments->html, *slash = strrchr(summary, '/'), *base = slash ? slash + 1 : summary;
+  char path[PATH_MAX];
+  bool is_folder = html && session_is_folder(html), has_slash = is_folder && html[strlen(html) - 1] == '/';
+  if (!html) return STATUS_OK;
+  if (is_folder) {
+    snprintf(path, sizeof path, "%s%s%.*s.html", html, has_slash ? "" : "/", (int)strcspn(base, "."), base);
+  }
+  return save_new_file(is_folder ? path : html, write_page, trials, err);
+}
+
 static int publish(const struct series_of_trials *all, const struct contender *contender) {
   struct err err = {0};
   const struct trials *trials = &contender->trials;
@@ -238,6 +304,7 @@ static int publish(const struct series_of_trials *all, const struct contender *c
   char path[PATH_MAX];
   bool saved = save_summary(all, trials, path, &err) == STATUS_OK;
   if (!saved) code = complain(&err);
+  if (save_page(&contender->arguments, trials, path, &err) != STATUS_OK) code = complain(&err);
   enum status status =
       all->table ? trials_write_summary(all->table, trials, &err) : trials_write_json(stdout, trials, &err);
   if (status != STATUS_OK) return complain(&err);

@@ -138,7 +138,10 @@ static void read_facts(const struct json_node *object, const char *key, struct f
   json_t *value;
   json_object_foreach((json_t *)(uintptr_t)node.value, name, value) {
     struct json_node item = json_member(&node, name);
-    facts_add(out, name, json_text_of(&item));
+    char text[FACT_VALUE_MAX] = "";
+    if (strlen(name) >= FACT_NAME_MAX) json_refuse(&item, "no option has so long a name");
+    json_chars_of(&item, text, sizeof text);
+    facts_add(out, name, text);
   }
 }
 

@@ -102,6 +102,20 @@ assert.equal(compared.code, 3, 'two and one trials can decide no gate');
 assert.match(compared.out, /no difference shown, and none could be|no difference shown \(though/);
 assert.match(compared.out, /UNDECIDED: 2 \+ 1 trials/);
 assert.ok(compared.out.split('\n').every((line) => line.length <= 100), 'at most 100 columns');
+
+// Each trial has files of its own, and all of them one page.
+const own = join(scratch, 'own');
+const brief = ['--clients', '4', '--rate', '50', '--warmup', '0s', '--duration', '300ms', '--quiet', '--output', join(own, 'documents')];
+await muster(['run', 'private', ...brief, '--trials', '2', '--hlog', join(own, 'x.hlog'), '--csv', join(own, 'a.b', 'c'), '--html', join(own, 'all.html')]);
+assert.deepEqual(readdirSync(own).sort(), ['a.b', 'all.html', 'documents', 'x-1.hlog', 'x-2.hlog']);
+assert.deepEqual(readdirSync(join(own, 'a.b')).sort(), ['c-1', 'c-2']);
+assert.match(readFileSync(join(own, 'x-2.hlog'), 'utf8'), /^Tag=ack,/m);
+assert.match(readFileSync(join(own, 'all.html'), 'utf8'), /"document": "trials"/);
+await muster(['run', 'private', 'group', ...brief, '--trials', '1', '--jsonl', join(own, 'x.jsonl'), '--html', `${own}/pages/`]);
+assert.deepEqual(readdirSync(own).filter((name) => name.endsWith('jsonl')).sort(), ['x-group-1.jsonl', 'x-private-1.jsonl']);
+assert.equal(readdirSync(join(own, 'pages')).filter((name) => /-(private|group)-summary\.html$/.test(name)).length, 2);
+writeFileSync(join(scratch, 'x-2.hlog'), '');
+
 const file = join(scratch, 'comparison.json');
 const saved = await muster(['compare', one, '--', two, '--output', file]);
 assert.equal(saved.code, 0);
@@ -119,7 +133,10 @@ for (const [args, code, says] of [
   [['compare', one, '--', two, '--fail-on', 'delivery.p99 10%'], 2, /character \d+: a change must follow/],
   [['compare', one, '--', two, '--fail-no', 'x'], 2, /did you mean --fail-on/],
   [['run', 'private', '--trials', '2', '--output', file], 2, /is a file: trials go into a folder/],
-  [['run', 'private', '--trials', '2', '--hlog', join(scratch, 'x')], 2, /--hlog belongs to one run/],
+  [['run', 'private', '--trials', '2', '--ui', '0'], 2, /--ui follows one run: .*--html/],
+  [['run', 'private', '--trials', '2', '--jsonl', '-'], 2, /--jsonl -: .*name a file/],
+  [['run', 'private', '--trials', '2', '--hlog', join(scratch, 'x.hlog')], 2, /x-2\.hlog exists already/],
+  [['run', 'private', 'group', '--trials', '1', '--html', join(scratch, 'a.html')], 2, /several workloads need a folder/],
   [['run', 'private', 'private'], 2, /two workloads are named private/],
   [['run', 'private', 'group', '--json', '-'], 2, /--json takes one summary/],
   [['run', 'private', '--trials', '0'], 2, /--trials 0/],

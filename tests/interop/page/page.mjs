@@ -280,6 +280,39 @@ async function checkTrials() {
   await checkNarrow(file, 'trials');
 }
 
+// What is invalid is drawn otherwise, under a name of its own, and named in the tables.
+async function checkInvalid(html) {
+  const folder = inScratch('invalid/');
+  const line = ['--clients', '5', '--rate', '100', '--duration', '300ms', '--warmup', '0s', '--quiet'];
+  spawnSync(muster, ['run', 'private', ...line, '--trials', '3', '--output', folder]);
+  const file = readdirSync(folder).find((name) => name.endsWith('-summary.json'));
+  const trials = JSON.parse(readFileSync(join(folder, file), 'utf8'));
+  trials.trials.forEach((trial, i) => (trial.verdict.result = i === 1 ? 'invalid' : 'valid'));
+  trials.metrics = [{ name: 'ack.p50', unit: 'ns', count: 2, median: 2e6, interval: [1e6, 3e6], min: 1e6, max: 3e6, values: [1e6, 9e6, 3e6], few_samples: [] }];
+  const page = await open(pageWith(html, trials));
+  assert.match(await page.textContent('#trials-ack-p50'), /invalid trial/);
+  await unfold(page);
+  assert.match(await page.textContent('#metrics'), /trial 2 \(invalid\)/);
+  await page.check();
+
+  spawnSync(muster, ['find', 'private', ...line, '--from', '100', '--to', '200', '--output', inScratch('search.json')]);
+  const search = JSON.parse(readFileSync(inScratch('search.json'), 'utf8'));
+  for (const step of search.steps) Object.assign(step, { outcome: 'held', why: null });
+  const clean = await open(pageWith(html, search));
+  assert.doesNotMatch(await clean.textContent('#capacity-delivery'), /invalid test/);
+  await clean.check();
+  Object.assign(search.steps.at(-1), { outcome: 'invalid', why: 'late' });
+  const mixed = await open(pageWith(html, search));
+  for (const chart of ['#capacity-delivery', '#capacity-ack', '#capacity-rate']) {
+    assert.match(await mixed.textContent(chart), /invalid test/);
+  }
+  const before = await shot(mixed);
+  await mixed.click('#capacity-delivery button:has-text("p99, invalid test")');
+  await mixed.waitForTimeout(200);
+  assert.notEqual((await shot(mixed))[0], before[0], 'the diamonds go with their name');
+  await mixed.check();
+}
+
 async function checkKinds(html, report) {
   const { document, file } = compared();
   const page = await open(file);
@@ -332,6 +365,7 @@ await checkKeyboard(runFile);
 await checkHostile(html, report);
 await checkKinds(html, report);
 await checkTrials();
+await checkInvalid(html);
 
 const find = runMuster(['find', 'private', '--clients', '10', '--duration', '1s', '--warmup', '100ms', '--from', '500', '--to', '1000', '--slo', 'delivery.p50<1s,lost=0',
   '--html', inScratch('find.html')], 'find');
