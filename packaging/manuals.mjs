@@ -135,6 +135,7 @@ function completed(name) {
   return [...own, ...run.filter((option) => !seen.has(option.name))];
 }
 
+const topics = ['all', ...ask(muster, 'help', 'run').match(/one of the groups\n([\s\S]*?)\n\n/)[1].trim().split(/\s+/)];
 const known = { '--driver': drivers, '--kind': workloads, '--as': forms, '-protocol': scenarios };
 const valuesOf = (option) => choices(option.value) ?? known[option.name];
 
@@ -166,7 +167,10 @@ _muster() {
   fi
   _muster_value "$previous" "$current" && return
   case \${COMP_WORDS[1]} in
-    help) words="${commands.map(({ name }) => name).join(' ')}" ;;
+    help)
+      words="${commands.map(({ name }) => name).join(' ')}"
+      [ "$COMP_CWORD" -eq 2 ] || words=""
+      if [ "$COMP_CWORD" -eq 3 ] && [ "\${COMP_WORDS[2]}" = run ]; then words="${topics.join(' ')}"; fi ;;
 ${cases.filter((line) => !/^ {4}help\)/.test(line)).join('\n')}
   esac
   case \${COMP_WORDS[1]} in
@@ -202,7 +206,7 @@ function zsh() {
   const arms = commands.map(({ name }) => {
     const options = completed(name).map(zshOption);
     const first = isRun(name) ? [`'1:workload:(${[...workloads, ...presets].join(' ')})'`]
-      : name === 'help' ? [`'1:command:(${commands.map((c) => c.name).join(' ')})'`] : [];
+      : name === 'help' ? [`'1:command:(${commands.map((c) => c.name).join(' ')})'`, `'2:group of options:(${topics.join(' ')})'`] : [];
     return `    ${name}) _arguments ${[...options, ...first, "'*:file:_files'"].join(' \\\n      ')} ;;`;
   });
   return `#compdef muster musterd

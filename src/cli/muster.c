@@ -117,7 +117,8 @@ int main(int argc, char **argv) {
   const char *name = argv[1];
   if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "-help") == 0)
     return command_help(0, NULL);
-  if (strcmp(name, "--version") == 0 || strcmp(name, "-version") == 0) return command_version(0, NULL);
+  if (strcmp(name, "--version") == 0 || strcmp(name, "-version") == 0 || strcmp(name, "-V") == 0)
+    return command_version(0, NULL);
   for (size_t i = 0; i < COMMANDS; i++) {
     if (strcmp(name, commands[i].name) != 0) continue;
     if (argc > 2 && !commands[i].takes_arguments) {

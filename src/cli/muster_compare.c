@@ -6,6 +6,8 @@
 #include "cli/muster_session.h"
 #include "cli/muster_words.h"
 #include "report/compare.h"
+#include "report/expression.h"
+#include "report/layout.h"
 #include "report/save.h"
 
 #include <inttypes.h>
@@ -43,6 +45,11 @@ static void print_help(void) {
       stdout);
   for (size_t i = 0; i < OPTIONS; i++)
     word_help(&options[i]);
+  char clocks[EXPRESSION_CLOCKS_MAX];
+  expression_list_clocks(clocks);
+  putchar('\n');
+  page_text(stdout, "clocks", "%s; each has p50 p75 p90 p95 p99 p99.9 p99.99 mean max, as delivery.p99", clocks);
+  page_text(stdout, "rates", "acks_per_second deliveries_per_second connections_per_second publishes_per_core_second");
   puts("\nExit codes: 0 compared, 1 a gate (--fail-on) broke, 2 usage, 3 refused, or a gate that could not be\n"
        "decided.");
 }
@@ -151,6 +158,8 @@ static int compare(const struct compare_arguments *arguments) {
     err_set(&err, STATUS_MEMORY, "out of memory for the comparison");
     code = complain(&err);
   } else if (read_sides(arguments, &base, &candidate, &err) != STATUS_OK) {
+    code = complain(&err);
+  } else if (compare_check_allowed(&base, &candidate, &arguments->settings, &err) != STATUS_OK) {
     code = complain(&err);
   } else if (compare_trials(&base, &candidate, &arguments->settings, comparison, &err) != STATUS_OK) {
     complain(&err);

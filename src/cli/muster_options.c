@@ -928,6 +928,7 @@ static void help_group(FILE *file, int group) {
   for (size_t i = 0; i < OPTIONS; i++) {
     if ((int)options[i].group == group) help_option(file, &options[i]);
   }
+  if (group == GROUP_OBJECTIVES) slo_list_names(file);
   help_unread(file, group);
 }
 

@@ -125,6 +125,10 @@ static enum status read_target(struct words *w, struct err *err) {
   struct multiaddr to;
   char peer[PEER_ID_TEXT_BYTES] = "";
   if (!w->place) return STATUS_OK;
+  if (w->place[0] != '/') {
+    return err_set(err, STATUS_USAGE,
+        "'%.60s' is no address, as /ip4/127.0.0.1/udp/55223/udx; a scenario is given as -protocol NAME", w->place);
+  }
   enum status status = multiaddr_parse(w->place, &to, err);
   if (status != STATUS_OK) return status;
   if (w->peer && !peer_id_parse(view_str(w->peer), &to.peer)) {

@@ -785,7 +785,16 @@ static enum status allocate(struct run *run, struct err *err) {
   return err_set(err, STATUS_MEMORY, "out of memory for the run");
 }
 
-static const char *mend_connect(int32_t code) {
+/* Only what this driver has can be wrong. */
+static const char *mend_login(const struct driver *driver) {
+  if (driver_reads(driver, "app-key", NULL)) return "the server refuses the login: check --app-key, and its log";
+  if (driver_reads(driver, "user", NULL)) {
+    return "the server refuses the login: check --user and MUSTER_PASSWORD, and its log";
+  }
+  return "the server refuses us: its log says why";
+}
+
+static const char *mend_connect(const struct driver *driver, int32_t code) {
   switch (code) {
   case CAUSE_CONNECT_REFUSED:
     return "nothing listens there: is the server running, and is the port right?";
@@ -803,7 +812,7 @@ static const char *mend_connect(int32_t code) {
   case CAUSE_CONNECT_ERROR:
     return "check the address, the route to it, and the limits of open files and of local ports";
   default:
-    return "the server refuses the login: check --app-key or --user, and its log";
+    return mend_login(driver);
   }
 }
 
@@ -823,7 +832,7 @@ static enum status check_reached(const struct run *run, struct err *err) {
   if (!name && report->code_text) name = report->code_text(code);
   return err_set(err, STATUS_UNREACHABLE, "none of %u clients could connect to %s: %" PRIu64 " failed with %s (%d); %s",
       workload_early(&run->workload), report->target.url, failed->entry[most].count, name ? name : "a code", (int)code,
-      mend_connect(code));
+      mend_connect(run->plan.driver, code));
 }
 
 static enum status carry_out(struct run *run, struct err *err) {

@@ -14,6 +14,38 @@ static bool is_allowed(const struct compare_settings *settings, const char *key)
   return false;
 }
 
+static bool has_key(const struct trial_list *list, const char *key) {
+  for (size_t i = 0; i < list->count; i++) {
+    const json_t *comparability = trial_comparability(&list->trial[i]);
+    if (json_object_get(comparability, key) || json_object_get(json_object_get(comparability, "options"), key)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void list_keys(char *out, size_t size, const json_t *object) {
+  const char *key;
+  json_t *value;
+  json_object_foreach((json_t *)(uintptr_t)object, key, value) {
+    size_t used = strlen(out);
+    if (!json_is_object(value)) snprintf(out + used, size - used, "%s%.40s", used ? " " : "", key);
+  }
+}
+
+enum status compare_check_allowed(const struct trial_list *base, const struct trial_list *candidate,
+    const struct compare_settings *settings, struct err *err) {
+  char keys[480] = "";
+  for (size_t i = 0; i < settings->allowed_count; i++) {
+    const char *key = settings->allowed[i];
+    if (has_key(base, key) || has_key(candidate, key)) continue;
+    list_keys(keys, sizeof keys, trial_comparability(&base->trial[0]));
+    list_keys(keys, sizeof keys, json_object_get(trial_comparability(&base->trial[0]), "options"));
+    return err_set(err, STATUS_USAGE, "--allow-different %.40s: no such key; these runs have %s", key, keys);
+  }
+  return STATUS_OK;
+}
+
 static bool same(const json_t *a, const json_t *b) {
   if (json_is_number(a) && json_is_number(b)) return json_number_value(a) == json_number_value(b);
   return json_equal((json_t *)(uintptr_t)a, (json_t *)(uintptr_t)b) || (!a && !b);

@@ -73,6 +73,10 @@ struct comparison {
 enum status compare_trials(const struct trial_list *base, const struct trial_list *candidate,
     const struct compare_settings *settings, struct comparison *out, struct err *err);
 
+/* STATUS_USAGE for an allowed key that no trial has: a typing error would allow nothing. */
+enum status compare_check_allowed(const struct trial_list *base, const struct trial_list *candidate,
+    const struct compare_settings *settings, struct err *err);
+
 enum compare_verdict { VERDICT_NONE_SHOWN, VERDICT_FASTER, VERDICT_SLOWER, VERDICT_MIXED };
 /* Of the headline metrics. */
 enum compare_verdict compare_verdict_of(const struct comparison *comparison);

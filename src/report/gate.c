@@ -7,13 +7,9 @@
 #include <string.h>
 
 static enum status unknown_metric(const struct expression *expression) {
-  char clocks[EXPRESSION_CLOCKS_MAX], possible[600];
-  expression_list_clocks(clocks);
-  snprintf(possible, sizeof possible,
-      "name a clock's percentile as delivery.p99 (p50 p75 p90 p95 p99 p99.9 p99.99 mean max of %s) or a rate as "
-      "deliveries_per_second; of operations put_document.p99, batch_put.items_per_second",
-      clocks);
-  return expression_bad(expression, expression->text, possible);
+  return expression_bad(expression, expression->text,
+      "name a clock's percentile as delivery.p99, or a rate as deliveries_per_second: `muster help compare` lists "
+      "them");
 }
 
 static enum status parse_one(struct gate *gate, struct err *err) {

@@ -1,6 +1,7 @@
 #include "report/slo.h"
 
 #include "report/expression.h"
+#include "report/layout.h"
 #include "report/operations.h"
 
 #include <ctype.h>
@@ -126,6 +127,26 @@ static const struct {
 static const char *const operation_rates[] = {"succeeded_per_second", "items_per_second"};
 enum { RATE_SUCCEEDED, RATE_ITEMS, OPERATION_RATES };
 
+void slo_list_names(FILE *file) {
+  char text[640];
+  size_t used = 0;
+  expression_list_clocks(text);
+  page_text(file, "clocks", "%s, each with .p50 .p99 .p99.9 ... .mean .max", text);
+  for (size_t i = 0; i < COUNTERS; i++) {
+    const char *group = counters[i].is_unique ? "" : counters[i].group, *dot = counters[i].is_unique ? "" : ".";
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s", i ? " " : "", group, dot, counters[i].name);
+  }
+  page_text(file, "counters", "%s", text);
+  used = 0;
+  for (size_t i = 0; i < FIGURES; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", figures[i].name);
+  page_text(file, "figures", "%s", text);
+  used = 0;
+  for (size_t i = 0; i < OPERATIONS_KNOWN; i++)
+    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", operation_names[i].name);
+  page_text(file, "operations", "%s, each with .p99 ... .succeeded_per_second .items_per_second", text);
+}
+
 /* --- parsing --- */
 
 struct parser {
@@ -138,13 +159,9 @@ static enum status bad(const struct parser *p, const char *at, const char *possi
 }
 
 static enum status unknown_name(const struct parser *p) {
-  char clocks[EXPRESSION_CLOCKS_MAX], possible[600];
-  expression_list_clocks(clocks);
-  snprintf(possible, sizeof possible,
-      "name a clock (%s), a counter as lost, rejected or connections.failed, a rate as deliveries_per_second, an "
-      "operation's clock or rate as put_document.p99 or batch_put.items_per_second, error_rate, or storm.all_back_s",
-      clocks);
-  return bad(p, p->expression.text, possible);
+  return bad(p, p->expression.text,
+      "name a clock as delivery, a counter as lost or connections.failed, a rate as deliveries_per_second, or an "
+      "operation's as put_document.p99: `muster help run objectives` lists them");
 }
 
 static bool find_counter(const char *word, size_t len, uint32_t *row) {

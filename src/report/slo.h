@@ -8,6 +8,8 @@
 
 #include "report/document.h"
 
+#include <stdio.h>
+
 enum slo_operator { SLO_BELOW, SLO_AT_MOST, SLO_ABOVE, SLO_AT_LEAST, SLO_EQUAL };
 enum slo_statistic { SLO_PERCENTILE, SLO_MEAN, SLO_MIN, SLO_MAX };
 enum slo_kind { SLO_CLOCK, SLO_OPERATION_CLOCK, SLO_OPERATION_RATE, SLO_COUNTER, SLO_FIGURE };
@@ -33,6 +35,9 @@ struct slo_list {
 /* Adds one or several objectives, separated by commas, to the list. STATUS_USAGE with one line: which, at which
  * character, and what is possible there. */
 enum status slo_parse(const char *text, struct slo_list *list, struct err *err);
+
+/* What an objective can name, for a person. */
+void slo_list_names(FILE *file);
 
 /* Measures each objective on a judged report and notes the outcome in it. One that cannot be measured (fewer than
  * FEW_SAMPLES values beyond its percentile, no such clock in this run) makes the report invalid. */

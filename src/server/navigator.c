@@ -37,8 +37,8 @@ static void general(struct navigator *navigator, const struct rest_request *requ
 }
 
 void navigator_handle(void *context, const struct rest_request *request, struct rest_answer *answer) {
-  bool get = strcmp(request->method, "GET") == 0, head = strcmp(request->method, "HEAD") == 0;
-  if ((get || head) && strcmp(request->path, "/") == 0) {
+  bool get = strcmp(request->method, "GET") == 0;
+  if (get && strcmp(request->path, "/") == 0) {
     answer->text = "\"ok\"";
   } else if (get && strcmp(request->path, "/navigator/general") == 0) {
     general(context, request, answer);

@@ -180,7 +180,10 @@ static enum MHD_Result accessed(void *context, struct MHD_Connection *connection
     const char *version, const char *data, size_t *data_len, void **state) {
   (void)version;
   const struct rest *rest = context;
-  struct rest_request request = {.method = method, .path = path, .connection = connection};
+  /* What answers GET answers HEAD; libmicrohttpd leaves the body out. */
+  bool is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+  struct rest_request request = {
+      .method = is_head ? MHD_HTTP_METHOD_GET : method, .path = path, .connection = connection};
   struct exchange *exchange = *state;
   if (!exchange) {
     /* Answered before the body, the connection ends with it. */

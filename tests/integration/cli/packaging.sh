@@ -34,6 +34,8 @@ complete_with() {
 complete_with muster run gro | grep -qx group || fail 'muster run gro<TAB> does not offer group'
 complete_with muster run sync-n | grep -qx sync-noop || fail 'muster run sync-n<TAB> does not offer sync-noop'
 complete_with muster run chatroom-1 | grep -qx chatroom-1000 || fail 'presets are not offered'
+complete_with muster help run mq | grep -qx mqtt || fail 'muster help run mq<TAB> does not offer mqtt'
+[ -z "$(complete_with muster help plan mq)" ] || fail 'muster help plan has no groups'
 [ "$(complete_with muster run private --arrivals p)" = poisson ] || fail 'choices of an option are not offered'
 complete_with muster find private --res | grep -qx -- --resolution || fail 'options of a search are not offered'
 complete_with muster find private --payl | grep -qx -- --payload-bytes || fail 'options of a run are not offered to find'

@@ -10,6 +10,15 @@ refused 2 'takes no arguments' drivers now
 refused 2 'takes no arguments' version 2
 refused 2 "no group of options is called 'frob'.*all, scenario" help run frob
 refused 2 "unknown command 'frob'" help frob
+refused 2 "'foo' is no address, as /ip4/.*-protocol NAME" ricochet foo
+refused 2 '--slo foo<1: objective .foo<1., character 1: name a clock' run private --slo 'foo<1'
+[ "$(wc -c <"$scratch/err")" -lt 240 ] || fail "an overlong line: $(cat "$scratch/err")"
+call help run objectives
+says '^clocks +connect .*recover'
+says '^counters +connections.attempted .*dropped'
+call -V
+[ "$code" -eq 0 ] || fail 'muster -V'
+says '^muster'
 
 refused 2 'private.*group' run
 refused 2 'private.*group' run --clients 5

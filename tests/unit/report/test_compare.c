@@ -212,6 +212,9 @@ static void options_of_the_protocol_refuse(void **state) {
   struct err err = {0};
   const char *key = "qos";
   struct compare_settings allows = {.allowed = &key, .allowed_count = 1};
+  assert_int_equal(compare_check_allowed(&base, &of_twice, &allows, &err), STATUS_OK);
+  assert_int_equal(compare_check_allowed(&without, &without, &allows, &err), STATUS_USAGE);
+  assert_non_null(strstr(err.text, "--allow-different qos: no such key; these runs have protocol tls "));
   assert_int_equal(compare_trials(&base, &of_twice, &allows, &c, &err), STATUS_OK);
   assert_int_equal(c.differences, 1);
   json_decref(five.facts);

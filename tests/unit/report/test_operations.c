@@ -109,7 +109,7 @@ static void say_what_may_not_be_asked_of_them(void **state) {
       {"submit.items_per_second>1", "it has no items"},
       {"submit.p99<5", "a time needs its unit"},
       {"submit.quick>1", "give .p50"},
-      {"submitted.p99<1s", "an operation's clock"},
+      {"submitted.p99<1s", "an operation's as put_document"},
       {"batch_put.items_per_second>1%", "only k or M"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

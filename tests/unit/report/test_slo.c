@@ -61,7 +61,7 @@ static void refuses_with_place_and_choice(void **state) {
   static const struct {
     const char *text, *place, *choice;
   } cases[] = {
-      {"delivry.p99<250ms", "character 1:", "fanout_complete"},
+      {"delivry.p99<250ms", "character 1:", "muster help run objectives"},
       {"attempted=0", "character 1:", "connections.failed"},
       {"delivery<250ms", "character 9:", ".p99"},
       {"delivery.q99<250ms", "character 10:", ".p99"},

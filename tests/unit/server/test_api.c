@@ -375,6 +375,18 @@ static void assert_has(char *text, const char *const *parts) {
   free(text);
 }
 
+static void head_answers_as_get_without_a_body(void **state) {
+  (void)state;
+  static const char *const paths[] = {"/metrics", "/metrics.json", "/health", "/"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    int status;
+    char *text = test_http(server.config.api_port, "HEAD", paths[i], NULL, NULL, &status);
+    assert_int_equal(status, 200);
+    assert_string_equal(strstr(text, "\r\n\r\n"), "\r\n\r\n");
+    free(text);
+  }
+}
+
 static void metrics_come_in_the_format_that_is_asked_for(void **state) {
   (void)state;
   static const char *const open[] = {"Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -463,6 +475,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(messages_are_sent_and_found_in_the_history, start, stop),
       cmocka_unit_test_setup_teardown(admin_creates_tenants, start, stop),
       cmocka_unit_test_setup_teardown(navigator_tells_where_to_connect, start, stop),
+      cmocka_unit_test_setup_teardown(head_answers_as_get_without_a_body, start, stop),
       cmocka_unit_test_setup_teardown(metrics_come_in_the_format_that_is_asked_for, start, stop),
       cmocka_unit_test_setup_teardown(health_tells_of_a_failed_store, start, stop),
   };
