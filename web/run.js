@@ -88,7 +88,7 @@ const FUNNELS = [
   {
     key: 'deliveries', title: 'Deliveries', note: 'pairs of a publish and a recipient',
     steps: ['expected', 'observed'], losses: ['lost'],
-    beside: ['duplicate', 'reordered', 'corrupt', 'unexpected', 'late', 'unacked_delivered', 'recovered'],
+    beside: ['duplicate', 'reordered', 'corrupt', 'unexpected', 'late', 'unacked_delivered', 'recovered', 'overlap'],
     identities: [['expected', ['observed', 'lost']]],
   },
 ];

@@ -598,7 +598,7 @@ static void on_delivered(struct client *base, struct view content, bool overlap)
     on_echo(client, phase, &payload);
     break;
   case DELIVERY_DUPLICATE:
-    if (!overlap) tally->deliveries.duplicate++;
+    *(overlap ? &tally->deliveries.overlap : &tally->deliveries.duplicate) += 1;
     break;
   case DELIVERY_UNEXPECTED:
     tally->deliveries.unexpected++;

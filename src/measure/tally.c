@@ -105,6 +105,7 @@ void tally_merge(struct tally *into, const struct tally *from) {
   into->deliveries.late += from->deliveries.late;
   into->deliveries.unacked_delivered += from->deliveries.unacked_delivered;
   into->deliveries.recovered += from->deliveries.recovered;
+  into->deliveries.overlap += from->deliveries.overlap;
 
   into->bytes_sent += from->bytes_sent;
   into->bytes_received += from->bytes_received;

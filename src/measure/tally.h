@@ -63,7 +63,7 @@ struct tally {
   } publishes;
   struct {
     uint64_t expected, observed, late, lost; /* filled by ledger_settle; late ones are among the observed */
-    uint64_t duplicate, reordered, corrupt, unexpected, unacked_delivered, recovered;
+    uint64_t duplicate, reordered, corrupt, unexpected, unacked_delivered, recovered, overlap;
   } deliveries;
   uint64_t bytes_sent, bytes_received;
   uint64_t extra[TALLY_EXTRAS]; /* what only one protocol counts; the driver names them */

@@ -348,6 +348,9 @@ static void read_deliveries(const struct json_node *parent, struct tally *tally)
   };
   struct json_node node = json_object_at(parent, "deliveries");
   READ(&node, fields, tally);
+  if (!json_object_get(node.value, "overlap")) return; /* older reports do not say it */
+  struct json_node overlap = json_member(&node, "overlap");
+  tally->deliveries.overlap = json_uint_of(&overlap, INT64_MAX);
 }
 
 static void read_bytes(const struct json_node *parent, struct tally *tally) {

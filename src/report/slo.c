@@ -43,6 +43,7 @@ static const struct counter counters[] = {
     {"deliveries", "corrupt", offsetof(struct tally, deliveries.corrupt), false, WHOLE_DELIVERIES, true},
     {"deliveries", "unexpected", offsetof(struct tally, deliveries.unexpected), false, WHOLE_DELIVERIES, true},
     {"deliveries", "late", offsetof(struct tally, deliveries.late), false, WHOLE_DELIVERIES, true},
+    {"deliveries", "overlap", offsetof(struct tally, deliveries.overlap), false, WHOLE_DELIVERIES, true},
     {"deliveries", "recovered", offsetof(struct tally, deliveries.recovered), false, WHOLE_DELIVERIES, true},
     {"deliveries", "unacked_delivered", offsetof(struct tally, deliveries.unacked_delivered), false, WHOLE_NONE, true},
 };

@@ -197,6 +197,10 @@ static void write_findings(FILE *file, const struct report *r) {
     format_count(unacked, t->deliveries.recovered);
     page_text(file, "", "%s deliveries pulled by recipients that were away when they were sent (recovered)", unacked);
   }
+  if (t->deliveries.overlap) {
+    format_count(unacked, t->deliveries.overlap);
+    page_text(file, "", "%s repetitions that the protocol itself makes (overlap)", unacked);
+  }
 }
 
 static void write_server_counters(FILE *file, const struct report *r) {

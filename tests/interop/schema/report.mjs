@@ -61,7 +61,7 @@ function mutate(report) {
       tried++;
       // A run need not have every clock, only some workloads and drivers have what these name, and older reports lack some.
       const optional = path === "/latency" || /options$/.test(path)
-        || ["operations", "options", "target_options", "scenario", "user", "delivery_grace_asked"].includes(key);
+        || ["operations", "options", "target_options", "scenario", "user", "delivery_grace_asked", "overlap"].includes(key);
       if (Array.isArray(value) || optional) continue;
       delete value[key];
       assertRefused(report, `no ${path}/${key}`);

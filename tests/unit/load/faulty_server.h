@@ -32,6 +32,7 @@
 
 static struct address server_address;
 static bool server_redelivers;
+static bool overlaps; /* what comes may have come before, by another way */
 
 static enum status prepare(struct driver_run *run, struct err *err) {
   (void)err;
@@ -86,7 +87,7 @@ static size_t received(struct client *client, uint8_t *data, size_t len) {
     if (at[0] == 'Q') stream_write(&client->stream, (uint8_t[REPLY_BYTES]){'R'}, REPLY_BYTES);
     if (at[0] == 'A') window_of(client)->is_full = false;
     if (at[0] == 'A') client->hooks->acked(client, token, at[5]);
-    if (at[0] == 'D') client->hooks->delivered(client, view_of(at + 1, PAYLOAD), false);
+    if (at[0] == 'D') client->hooks->delivered(client, view_of(at + 1, PAYLOAD), overlaps);
     used += (size_t)whole;
   }
   return used;

@@ -195,6 +195,19 @@ static void test_duplicates(void **state) {
   check(trial, &(struct wanted){.attempted = 500, .acked = 500, .expected = 500, .observed = 500, .duplicate = 20});
 }
 
+static void test_overlaps_are_no_duplicates(void **state) {
+  (void)state;
+  struct trial *trial = trial_of(TOPOLOGY_RING);
+  trial->faults.duplicate = 25;
+  overlaps = true;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  overlaps = false;
+  assert_int_equal(trial->report.measure.deliveries.observed, 500);
+  assert_int_equal(trial->report.measure.deliveries.duplicate, 0);
+  assert_int_equal(trial->report.measure.deliveries.overlap, 20);
+  end(trial);
+}
+
 static void test_corruption(void **state) {
   (void)state;
   struct trial *trial = trial_of(TOPOLOGY_RING);
@@ -1080,6 +1093,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_clean_ring),
       cmocka_unit_test(test_clean_group),
       cmocka_unit_test(test_duplicates),
+      cmocka_unit_test(test_overlaps_are_no_duplicates),
       cmocka_unit_test(test_reordering),
       cmocka_unit_test(test_rejections),
       cmocka_unit_test(test_delivered_though_rejected),

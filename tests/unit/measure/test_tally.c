@@ -149,7 +149,8 @@ static void merges_every_counter(void **state) {
       &from.publishes.scheduled, &from.publishes.attempted, &from.publishes.acked, &from.publishes.acked_late,
       &from.deliveries.expected, &from.deliveries.observed, &from.deliveries.lost, &from.deliveries.duplicate,
       &from.deliveries.reordered, &from.deliveries.corrupt, &from.deliveries.unexpected, &from.deliveries.late,
-      &from.deliveries.unacked_delivered, &from.deliveries.recovered, &from.bytes_sent, &from.bytes_received};
+      &from.deliveries.unacked_delivered, &from.deliveries.recovered, &from.deliveries.overlap, &from.bytes_sent,
+      &from.bytes_received};
   struct codes *const codes[] = {&from.connections.failed, &from.connections.dropped, &from.publishes.unsent,
       &from.publishes.rejected, &from.publishes.timed_out};
   const size_t plain_count = sizeof plain / sizeof plain[0];

@@ -130,6 +130,7 @@ static inline struct report sample_primes(void) {
   t->deliveries.observed = 1000187;
   t->deliveries.lost = 1000193;
   t->deliveries.duplicate = 1000199;
+  t->deliveries.overlap = 1000201;
   t->deliveries.reordered = 1000211;
   t->deliveries.corrupt = 1000213;
   t->deliveries.unexpected = 1000231;

@@ -78,6 +78,7 @@ static void every_number_stands_at_its_key(void **state) {
       {"deliveries.observed", 1000187},
       {"deliveries.lost", 1000193},
       {"deliveries.duplicate", 1000199},
+      {"deliveries.overlap", 1000201},
       {"deliveries.reordered", 1000211},
       {"deliveries.corrupt", 1000213},
       {"deliveries.unexpected", 1000231},
