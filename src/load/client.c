@@ -139,7 +139,7 @@ static void sweep(struct load_client *client, enum traffic_phase phase, uint64_t
   }
 }
 
-static void send_backlog(struct load_client *client);
+static void send_more(struct load_client *client);
 
 static void on_answer_timer(struct timer *timer, uint64_t now_ns) {
   struct load_client *client = of_answer(timer);
@@ -147,7 +147,7 @@ static void on_answer_timer(struct timer *timer, uint64_t now_ns) {
   for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
     sweep(client, (enum traffic_phase)phase, now_ns, &next_ns);
   if (next_ns != UINT64_MAX) arm_answer(client, next_ns);
-  send_backlog(client);
+  send_more(client);
 }
 
 static void count_attempt(
@@ -271,7 +271,8 @@ void client_start_loop(struct load_client *client, enum traffic_phase phase) {
   }
 }
 
-static void send_backlog(struct load_client *client) {
+/* There may be room again: closed loops go on, and what waits leaves, or is written off when its phase is over. */
+static void send_more(struct load_client *client) {
   if (client->base.state != CLIENT_ESTABLISHED) return;
   if (client->worker->plan->closed) {
     go_on(client);
@@ -312,7 +313,7 @@ void client_due(struct load_client *client, enum traffic_phase phase, uint32_t s
   if (alone) {
     send_next(client, phase, offset_ns);
   } else {
-    send_backlog(client);
+    send_more(client);
   }
 }
 
@@ -471,7 +472,7 @@ static void on_established(struct client *base) {
   base->state = CLIENT_ESTABLISHED;
   if (is_returning(client)) {
     come_back(client, now_ns);
-    send_backlog(client);
+    send_more(client);
   } else {
     worker->in_progress--;
     note_connect(client, now_ns);
@@ -519,7 +520,7 @@ static void on_acked(struct client *base, uint32_t token, int32_t code) {
   /* Another client's token would be the slot of a publish that is not its own. */
   if (!is_sender(client)) return;
   if (answer_of(client) == ANSWER_ACK) take_answer(client, phase, slot_of(client, token >> 1), code);
-  send_backlog(client); /* whatever it settled: the protocol's window has room again */
+  send_more(client); /* whatever it settled: the protocol's window has room again */
 }
 
 static enum traffic_phase phase_now(struct worker *worker, uint64_t now_ns) {
@@ -559,7 +560,7 @@ static void on_echo(struct load_client *client, enum traffic_phase phase, const 
   if (answer_of(client) != ANSWER_ECHO || payload->sender != client->base.index) return;
   if (!ledger_acked(ledger_of(client, phase), slot_of(client, payload->sequence))) return;
   client->sending[phase].outstanding--;
-  send_backlog(client);
+  send_more(client);
 }
 
 static void on_delivered(struct client *base, struct view content, bool overlap) {
@@ -726,7 +727,7 @@ static size_t on_received(struct stream *stream, uint8_t *data, size_t len) {
 
 static void on_drained(struct stream *stream) {
   stream_resume(stream);
-  send_backlog(of_stream(stream));
+  send_more(of_stream(stream));
 }
 
 static int32_t cause_of_end(const struct load_client *client, enum stream_end how, int error) {

@@ -264,34 +264,45 @@ static void storm_if_due(struct worker *worker, struct window *window, uint64_t 
     client_lose(worker_client(worker, i));
 }
 
-static void watch_edges(struct worker *worker, struct window *window) {
-  uint64_t now_ns = clock_now_ns();
+static void open_window(struct worker *worker, struct window *window, uint64_t now_ns) {
+  window->started = true;
+  charge_bytes(worker, window, TRAFFIC_WARM_UP);
+  loop_stats_reset(worker->loop);
+  window->started_ns = now_ns;
+  window->cpu_ns = cpu_now_ns();
+}
+
+static void close_window(struct worker *worker, struct window *window, uint64_t now_ns) {
   struct worker_area *area = worker->area;
+  window->ended = true;
+  loop_stats(worker->loop, &area->measured);
+  area->measured_ns = now_ns - window->started_ns;
+  area->cpu_ns = cpu_now_ns() - window->cpu_ns;
+  area->rss_bytes = resident_bytes();
+}
+
+/* Nothing more falls due, and what waits is not sent any more. */
+static void end_sending(struct worker *worker) {
+  for (uint32_t i = 0; i < worker->count; i++) {
+    for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
+      client_give_up_backlog(worker_client(worker, i), (enum traffic_phase)phase, CAUSE_BLOCKED);
+  }
+  set_state(worker, WORKER_TRAFFIC_OVER);
+}
+
+/* What falls due in the course of the traffic, but for the publishes. */
+static void keep_to_the_clock(struct worker *worker, struct window *window) {
+  uint64_t now_ns = clock_now_ns();
   storm_if_due(worker, window, now_ns);
-  if (!window->started && now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) {
-    window->started = true;
-    charge_bytes(worker, window, TRAFFIC_WARM_UP);
-    loop_stats_reset(worker->loop);
-    window->started_ns = now_ns;
-    window->cpu_ns = cpu_now_ns();
+  if (!window->started && now_ns >= worker->control->start_ns[TRAFFIC_MEASURE]) open_window(worker, window, now_ns);
+  if (now_ns < worker->control->end_ns[TRAFFIC_MEASURE]) return;
+  if (window->started && !window->ended) {
+    close_window(worker, window, now_ns);
+    worker->area->private_bytes = private_bytes();
   }
-  bool past_end = now_ns >= worker->control->end_ns[TRAFFIC_MEASURE];
-  if (window->started && !window->ended && past_end) {
-    window->ended = true;
-    loop_stats(worker->loop, &area->measured);
-    area->measured_ns = now_ns - window->started_ns;
-    area->cpu_ns = cpu_now_ns() - window->cpu_ns;
-    area->rss_bytes = resident_bytes();
-    area->private_bytes = private_bytes();
-  }
-  if (!window->over && past_end && pacing_is_over(worker)) {
-    window->over = true;
-    for (uint32_t i = 0; i < worker->count; i++) {
-      for (int phase = 0; phase < TRAFFIC_PHASES; phase++)
-        client_give_up_backlog(worker_client(worker, i), (enum traffic_phase)phase, CAUSE_BLOCKED);
-    }
-    set_state(worker, WORKER_TRAFFIC_OVER);
-  }
+  if (window->over || !pacing_is_over(worker)) return;
+  window->over = true;
+  end_sending(worker);
 }
 
 /* The receivers of a backlog run connect and read. */
@@ -313,17 +324,12 @@ static void carry_traffic(struct worker *worker) {
   if (!worker_in_traffic(worker)) return;
   while (stage_of(worker) == STAGE_TRAFFIC) {
     turn(worker);
-    watch_edges(worker, &window);
+    keep_to_the_clock(worker, &window);
   }
   if (stage_of(worker) == STAGE_CATCH_UP) catch_up(worker);
   charge_bytes(worker, &window, window.started ? TRAFFIC_MEASURE : TRAFFIC_WARM_UP);
   memcpy(worker->area->tally[TRAFFIC_MEASURE].extra, worker->plan->run.counted, sizeof(worker->plan->run.counted));
-  if (window.started && !window.ended) {
-    loop_stats(worker->loop, &worker->area->measured);
-    worker->area->measured_ns = clock_now_ns() - window.started_ns;
-    worker->area->cpu_ns = cpu_now_ns() - window.cpu_ns;
-    worker->area->rss_bytes = resident_bytes();
-  }
+  if (window.started && !window.ended) close_window(worker, &window, clock_now_ns());
   worker->hook.due_ns = UINT64_MAX;
 }
 
