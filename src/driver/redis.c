@@ -148,6 +148,7 @@ static void describe(struct driver_run *run, struct redis_plan *plan) {
       "consumer group of a stream: to one consumer, XACK behind it; what a lost one had taken stays its own";
   run->counters = NULL;
   if (plan->claim_ms == 0) return;
+  run->redelivers = true;
   snprintf(plan->delivery, sizeof plan->delivery,
       "consumer group of a stream: at least once, XACK behind it; claimed by another after %" PRIu32 " ms without one",
       plan->claim_ms);

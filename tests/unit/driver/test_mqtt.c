@@ -300,12 +300,14 @@ static void test_what_a_run_can_do(void **state) {
   struct err err = {0};
   assert_int_equal(prepare(&run, "mqtt://127.0.0.1", &qos_0, &err), STATUS_OK);
   assert_int_equal(run.capabilities & (CAPABILITY_ACKS | CAPABILITY_GROUP_ECHO), 0);
+  assert_false(run.redelivers);
   assert_string_equal(run.ack_meaning, "none");
   assert_string_equal(run.title, "MQTT 5 over TCP, QoS 0, clean session, keep alive 60 s");
   assert_int_equal(run.settings.url.port, 1883);
   driver_mqtt.release(&run);
   assert_int_equal(prepare(&run, "mqtts+ws://127.0.0.1", &old, &err), STATUS_OK);
   assert_true(run.capabilities & CAPABILITY_ACKS);
+  assert_true(run.redelivers);
   assert_true(run.capabilities & CAPABILITY_GROUP_ECHO);
   assert_non_null(run.tls);
   assert_string_equal(run.title, "MQTT 3.1.1 over WebSocket and TLS, QoS 1, clean session, keep alive 60 s");

@@ -45,6 +45,7 @@ static void test_consumer_of_a_queue(void **state) {
   const struct driver_settings settings = {.queues = 2, .pure_senders = 4};
   struct rig *r = logged_in("nats://127.0.0.1", &settings, "SUB muster.1234567890abcdef.queue.1 consumers 1\r\n" PING);
   assert_non_null(strstr(r->run.delivery, "queue group"));
+  assert_false(r->run.redelivers);
   write_message(r, "MSG muster.1234567890abcdef.queue.1 1 64\r\n");
   rig_is_silent(r);
   assert_int_equal(r->delivered, 1);
@@ -72,6 +73,7 @@ static void test_jetstream_consumer(void **state) {
   const char subscribe[] = "SUB _INBOX.muster.1234567890abcdef.queue.1 consumers 1\r\n" PING;
   struct rig *r = logged_in(url, &settings, subscribe);
   assert_non_null(strstr(r->run.delivery, "durable JetStream consumer"));
+  assert_true(r->run.redelivers);
   write_message(r, "MSG muster.1234567890abcdef.queue.1 1 $JS.ACK.s.queue-1.1.22.5.17.0 64\r\n");
   assert_int_equal(r->delivered, 1);
   rig_takes(r, TEXT("PUB $JS.ACK.s.queue-1.1.22.5.17.0 4\r\n+ACK\r\n"));

@@ -74,6 +74,7 @@ static void test_abandoned_entries_are_claimed(void **state) {
   struct rig *r = rig_start(&driver_redis, redis_make_plan, "redis://127.0.0.1/?claim_ms=3600000", &consumer);
   assert_non_null(strstr(r->run.delivery, "claimed by another after 3600000 ms"));
   assert_string_equal(r->run.counters[0], "redelivered");
+  assert_true(r->run.redelivers);
   rig_takes(r, TEXT(HELLO));
   rig_write(r, TEXT(WELCOME));
   rig_takes(r, TEXT(FIRST_READ));

@@ -105,6 +105,7 @@ static void test_queues(void **state) {
   struct driver_settings settings = {.queues = 2, .pure_senders = 4};
   struct rig *r = start("stomp://127.0.0.1", &settings);
   assert_non_null(strstr(r->run.delivery, "client-individual"));
+  assert_true(r->run.redelivers);
   rig_takes(r, TEXT(CONNECT));
   rig_write(r, TEXT(CONNECTED));
   rig_takes(
