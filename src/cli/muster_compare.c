@@ -24,7 +24,7 @@ struct compare_arguments {
   const char **path; /* of both sides, base first */
   int paths, base_paths;
   bool has_candidate;          /* "--" was there */
-  struct run_arguments output; /* its output and json only */
+  struct run_arguments output; /* its output, json and junit only */
   bool help;
 };
 
@@ -33,9 +33,10 @@ static const struct word_option options[] = {
     {"allow-different", "KEY,...", "compare although this comparability key differs; the output says so"},
     {"output", "PATH", "JSON document: a new file, or a folder"},
     {"json", "PATH|-", "as --output; '-' prints JSON instead of text"},
+    {"junit", "FILE", "JUnit XML with each gate as a test, a new file"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
-enum { OPTION_FAIL_ON, OPTION_ALLOW, OPTION_OUTPUT, OPTION_JSON };
+enum { OPTION_FAIL_ON, OPTION_ALLOW, OPTION_OUTPUT, OPTION_JSON, OPTION_JUNIT };
 
 static void print_help(void) {
   fputs("Usage: muster compare BASE... -- CANDIDATE... [options]\n\n"
@@ -82,6 +83,7 @@ static enum status take_option(int argc, char **argv, int *at, struct compare_ar
   if (index == OPTION_ALLOW) return allow(value, out, err);
   if (index == OPTION_OUTPUT) out->output.output = value;
   if (index == OPTION_JSON) out->output.json = value;
+  if (index == OPTION_JUNIT) out->output.junit = value;
   return STATUS_OK;
 }
 
@@ -108,7 +110,7 @@ static enum status parse(int argc, char **argv, struct compare_arguments *out, s
   if (out->output.output && out->output.json && !session_prints_json(&out->output)) {
     return err_set(err, STATUS_USAGE, "--output and --json name the same document: give one of them");
   }
-  return STATUS_OK;
+  return session_check_new_file("--junit", out->output.junit, err);
 }
 
 static enum status read_sides(
@@ -130,6 +132,19 @@ static enum status save(const struct compare_arguments *arguments, const struct 
   struct session_document document = {now, id, "compare"};
   session_path(path, session_place(&arguments->output), &document);
   return save_new_file(path, compare_write_json, comparison, err);
+}
+
+/* refusal: why there is no comparison, or NULL. The code is that of the comparison unless the file cannot be written.
+ */
+static int write_junit(
+    const struct compare_arguments *arguments, const struct comparison *comparison, const char *refusal, int code) {
+  struct err err = {0};
+  char now[40];
+  session_now(now);
+  struct compare_junit junit = {comparison, refusal, now};
+  if (!arguments->output.junit) return code;
+  bool saved = save_new_file(arguments->output.junit, compare_write_junit, &junit, &err) == STATUS_OK;
+  return saved ? code : complain(&err);
 }
 
 static int publish(const struct compare_arguments *arguments, const struct comparison *comparison) {
@@ -163,9 +178,9 @@ static int compare(const struct compare_arguments *arguments) {
     code = complain(&err);
   } else if (compare_trials(&base, &candidate, &arguments->settings, comparison, &err) != STATUS_OK) {
     complain(&err);
-    code = EXIT_INVALID; /* refused: the command line is in order, the runs are not */
+    code = write_junit(arguments, comparison, err.text, EXIT_INVALID); /* the command line is in order, the runs not */
   } else {
-    code = publish(arguments, comparison);
+    code = write_junit(arguments, comparison, NULL, publish(arguments, comparison));
   }
   free(comparison);
   trial_list_free(&base);

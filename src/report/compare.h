@@ -90,4 +90,12 @@ enum status compare_rewrite_text(FILE *file, const struct document *document, st
 /* As docs/compare.schema.json says; content is a struct comparison. */
 enum status compare_write_json(FILE *file, const void *content, struct err *err);
 
+/* As JUnit XML: a test case for whether the sides may be compared, one for each gate; content is a compare_junit. */
+struct compare_junit {
+  const struct comparison *comparison;
+  const char *refusal; /* why they may not; NULL: they may */
+  const char *at;      /* RFC 3339 */
+};
+enum status compare_write_junit(FILE *file, const void *content, struct err *err);
+
 #endif

@@ -97,10 +97,12 @@ const pick = (name, from, to) => {
 };
 const [one, two] = [pick('one', 0, 2), pick('two', 2, 3)];
 writeFileSync(join(one, 'index.jsonl'), '');
-const compared = await muster(['compare', one, '--', two, '--fail-on', 'delivery.p50 +10%']);
+const junit = join(scratch, 'gates.xml');
+const compared = await muster(['compare', one, '--', two, '--fail-on', 'delivery.p50 +10%', '--junit', junit]);
 assert.equal(compared.code, 3, 'two and one trials can decide no gate');
 assert.match(compared.out, /no difference shown, and none could be|no difference shown \(though/);
 assert.match(compared.out, /UNDECIDED: 2 \+ 1 trials/);
+assert.match(readFileSync(junit, 'utf8'), /tests="2" failures="0" errors="1"[^]*<testcase [^>]*name="gate delivery.p50\+10%"[^]*<error /);
 assert.ok(compared.out.split('\n').every((line) => line.length <= 100), 'at most 100 columns');
 
 // Each trial has files of its own, and all of them one page.
@@ -130,6 +132,7 @@ for (const [args, code, says] of [
   [['compare', join(scratch, 'nowhere'), '--', two], 2, /cannot read .*nowhere/],
   [['compare', file, '--', two], 2, /is no run report/],
   [['compare', one, two], 2, /name both sides/],
+  [['compare', one, '--', two, '--junit', junit], 2, /gates\.xml exists already/],
   [['compare', one, '--', two, '--fail-on', 'delivery.p99 10%'], 2, /character \d+: a change must follow/],
   [['compare', one, '--', two, '--fail-no', 'x'], 2, /did you mean --fail-on/],
   [['run', 'private', '--trials', '2', '--output', file], 2, /is a file: trials go into a folder/],

@@ -321,6 +321,42 @@ static void gates_that_cannot_be_decided_are_no_pass(void **state) {
   trial_list_free(&far);
 }
 
+static char *junit_of(const struct compare_junit *junit) {
+  char *text = NULL;
+  size_t len = 0;
+  FILE *file = open_memstream(&text, &len);
+  assert_non_null(file);
+  assert_int_equal(compare_write_junit(file, junit, NULL), STATUS_OK);
+  fclose(file);
+  return text;
+}
+
+static void gates_are_tests_of_a_ci_server(void **state) {
+  (void)state;
+  static struct comparison c;
+  struct err err = {0};
+  struct trial_list near = recorded("near.json"), far = recorded("far.json");
+  struct compare_settings settings = {0};
+  struct compare_junit junit = {.comparison = &c, .at = "2026-12-01T09:00:00Z"};
+  assert_int_equal(
+      gate_parse("delivery.p50 +3%, delivery.p50 +50%, recover.p99 +3%", &settings.gates, &err), STATUS_OK);
+  assert_int_equal(compare_trials(&near, &far, &settings, &c, &err), STATUS_OK);
+  char *text = junit_of(&junit);
+  assert_non_null(strstr(text, "tests=\"4\" failures=\"1\" errors=\"1\""));
+  assert_non_null(strstr(text, "name=\"comparable\" time=\"0.000\"/>"));
+  assert_non_null(strstr(text, "name=\"gate delivery.p50+3%\" time=\"0.000\">\n      <failure type=\"gate\""));
+  assert_non_null(strstr(text, "name=\"gate delivery.p50+50%\" time=\"0.000\"/>"));
+  assert_non_null(strstr(text, "recover.p99+3% could not be decided: "));
+  free(text);
+  junit.refusal = "key <payload_bytes> differs";
+  text = junit_of(&junit);
+  assert_non_null(strstr(text, "tests=\"1\" failures=\"0\" errors=\"1\""));
+  assert_non_null(strstr(text, "key &lt;payload_bytes&gt; differs"));
+  free(text);
+  trial_list_free(&near);
+  trial_list_free(&far);
+}
+
 static void gates_say_where_they_are_wrong(void **state) {
   (void)state;
   static const struct {
@@ -500,6 +536,7 @@ int main(void) {
       cmocka_unit_test(other_environments_are_named),
       cmocka_unit_test(gates_hold_and_break),
       cmocka_unit_test(gates_that_cannot_be_decided_are_no_pass),
+      cmocka_unit_test(gates_are_tests_of_a_ci_server),
       cmocka_unit_test(gates_say_where_they_are_wrong),
       cmocka_unit_test(the_page_is_at_most_100_columns_wide),
       cmocka_unit_test(saved_documents_print_the_same),
