@@ -855,6 +855,7 @@ static void tell_settings(const struct driver_settings *settings, struct driver_
   facts_add(&out->key, "retain", mqtt->retain ? "true" : "false");
   if (strcmp(version, "5") == 0) facts_add_number(&out->key, "receive-maximum", window);
   out->options = out->key;
+  facts_add(&out->key, "transport", strstr(settings->url.scheme, "+ws") ? "websocket" : "tcp");
   facts_add(&out->options, "topic-prefix", mqtt->topic_prefix ? mqtt->topic_prefix : "muster");
 }
 

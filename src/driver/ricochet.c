@@ -538,6 +538,7 @@ static void tell_settings(const struct driver_settings *settings, struct driver_
   if (syncs || batches) facts_add_number(&out->options, "batch-size", asked->batch_size);
   if (syncs) facts_add_number(&out->options, "docs", asked->documents);
   facts_add_number(&out->options, "warmup-requests", asked->warmup_requests);
+  facts_add(&out->key, "transport", strcmp(settings->url.scheme, "ricochet+tcp") == 0 ? "tcp" : "udx");
 }
 
 const struct driver driver_ricochet = {

@@ -171,6 +171,7 @@ static void tell_settings(const struct driver_settings *settings, struct driver_
   for (uint32_t i = 0; i < out->target.count; i++) {
     if (i != SETTING_VHOST) facts_add(&out->key, out->target.fact[i].name, out->target.fact[i].value);
   }
+  facts_add(&out->key, "transport", strstr(settings->url.scheme, "+ws") ? "websocket" : "tcp");
 }
 
 static void describe(struct driver_run *run, struct stomp_plan *plan, bool tls) {

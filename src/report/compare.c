@@ -216,11 +216,21 @@ static void warn_of_environments(struct comparison *c) {
   }
 }
 
+/* Two texts that say nothing are equal, and two brokers are not by that. */
+static void warn_of_persistence(struct comparison *c) {
+  const char *text = json_string_value(json_object_get(trial_comparability(&c->base->trial[0]), "persistence"));
+  bool is_known = text && strcmp(text, "unspecified") != 0 && strcmp(text, "unknown") != 0;
+  if (is_known) return;
+  warn(c, "what the servers keep and when it is on disk is not known of either side: say it with --database when you "
+          "run them, so that it can be compared");
+}
+
 static void collect_warnings(struct comparison *c) {
   static const char *const lengths[] = {"warmup_s", "duration_s", "workers", "obfuscate", "environment_label"};
   static const char *const versions[] = {"version", "commit", "dirty"};
   static const char *const server[] = {"server_version", "embedded"};
   warn_of_environments(c);
+  warn_of_persistence(c);
   warn_of_members(c, "the workload", "workload", lengths, sizeof lengths / sizeof *lengths);
   warn_of_members(c, "muster itself", "muster", versions, sizeof versions / sizeof *versions);
   warn_of_members(c, "the server", "target", server, sizeof server / sizeof *server);

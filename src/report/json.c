@@ -538,6 +538,16 @@ static void write_memory(struct json_writer *w, const struct report *r) {
 }
 
 /* What must be equal before two reports may be compared. */
+/* A run of the same name without a storm has none of these, and so differs. */
+static void write_storm_keys(struct json_writer *w, const struct workload *l) {
+  if (!l->storm) return;
+  json_put_text(w, "storm_by", l->storm_by_server ? "server" : "client");
+  json_put_double(w, "storm_at_s", seconds(l->storm_at_ns));
+  json_put_double(w, "storm_backoff_first_s", seconds(l->backoff_first_ns));
+  json_put_double(w, "storm_backoff_max_s", seconds(l->backoff_max_ns));
+  json_put_double(w, "storm_backoff_jitter", l->backoff_jitter);
+}
+
 static void write_comparability(struct json_writer *w, const struct report *r) {
   const struct workload *l = &r->workload;
   json_open_object(w, "comparability");
@@ -556,7 +566,7 @@ static void write_comparability(struct json_writer *w, const struct report *r) {
   json_put_text(w, "rate_limits", r->target.rate_limits);
   json_put_bool(w, "shares_host", r->target.shares_host);
   operations_write_key(w, r);
-  if (l->storm && l->storm_by_server) json_put_text(w, "storm_by", "server");
+  write_storm_keys(w, l);
   json_close_object(w);
 }
 

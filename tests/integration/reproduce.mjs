@@ -50,7 +50,7 @@ if (mqtt) {
     { 'mqtt-version': '3.1.1', qos: '2', 'clean-session': 'true', retain: 'true', 'topic-prefix': 'a' });
   const usual = await check(`private --target ${mqtt} --clients 6 --rate 100 --clean-session=false --receive-maximum 20`);
   assert.deepEqual(usual.comparability.options,
-    { 'mqtt-version': '5', qos: '1', 'clean-session': 'false', retain: 'false', 'receive-maximum': '20' });
+    { 'mqtt-version': '5', qos: '1', 'clean-session': 'false', retain: 'false', 'receive-maximum': '20', transport: 'tcp' });
   await check(`queue --target ${mqtt} --senders 2 --receivers 4 --queues 2 --rate 50`);
 }
 const nats = startBroker('nats');

@@ -2,6 +2,7 @@
 #include "load/check.h"
 #include "load/client.h"
 #include "load/run.h"
+#include "load/settings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -311,6 +312,29 @@ static void test_bad_url(void **state) {
   assert_int_equal(run_check(&workload, &driver_juggle, NULL), STATUS_USAGE);
 }
 
+/* The same protocol over another transport is another thing to compare. */
+static void test_transports_are_part_of_the_key(void **state) {
+  (void)state;
+  static const struct {
+    const char *driver, *target, *transport;
+  } cases[] = {
+      {"mqtt", "mqtt://127.0.0.1", "tcp"},
+      {"mqtt", "mqtts+ws://127.0.0.1", "websocket"},
+      {"stomp", "stomp://127.0.0.1", "tcp"},
+      {"stomp", "stomp+ws://127.0.0.1", "websocket"},
+      {"ricochet", NULL, "udx"},
+      {"ricochet", "ricochet+tcp://127.0.0.1", "tcp"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct workload workload = valid();
+    workload.target = cases[i].target;
+    settings_describe(&workload, driver_find(cases[i].driver));
+    const struct fact *last = &workload.key.fact[workload.key.count - 1];
+    assert_string_equal(last->name, "transport");
+    assert_string_equal(last->value, cases[i].transport);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_accepts_a_sound_plan),
@@ -329,6 +353,7 @@ int main(void) {
       cmocka_unit_test(test_backlog),
       cmocka_unit_test(test_backlog_that_the_embedded_server_cannot_keep),
       cmocka_unit_test(test_bad_url),
+      cmocka_unit_test(test_transports_are_part_of_the_key),
   };
   return cmocka_run_group_tests_name("check", tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 #include "report/compare.h"
 #include "report/trials.h"
 
+#include "unit/report/sample.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -267,15 +269,64 @@ static void other_environments_are_named(void **state) {
   struct trial a[2 * FIVE], b[2 * FIVE];
   struct trial_list base = chosen(&all, 3, a), candidate = chosen(&all, 12, b);
   compared(&base, &candidate, &c);
-  assert_int_equal(c.warnings, 0);
+  assert_int_equal(c.warnings, 1); /* of the persistence, which is not known here */
   json_t *before = candidate.trial[1].facts;
   candidate.trial[1].facts = json_deep_copy(before);
   json_object_set_new(json_object_get(candidate.trial[1].facts, "environment"), "kernel", json_string("Linux 99"));
   compared(&base, &candidate, &c);
-  assert_int_equal(c.warnings, 1);
+  assert_int_equal(c.warnings, 2);
   assert_true(warns(&c, "kernel") && warns(&c, "Linux 99"));
   json_decref(candidate.trial[1].facts);
   candidate.trial[1].facts = before;
+  trial_list_free(&all);
+}
+
+/* What muster writes of two runs that differ in their storm, or of which only one has one. */
+static void storms_refuse(void **state) {
+  (void)state;
+  struct report report = sample_valid();
+  struct workload *l = &report.workload;
+  json_t *written[4];
+  for (int i = 0; i < 4; i++) {
+    l->storm = i > 0;
+    l->storm_at_ns = i == 2 ? 2000000000 : 1000000000;
+    l->backoff_first_ns = i == 3 ? 50000000 : 100000000;
+    l->backoff_max_ns = 5000000000;
+    char *text = sample_written(report_write_json, &report);
+    written[i] = json_loads(text, 0, NULL);
+    free(text);
+  }
+  report_free(&report);
+  struct trial_list all = recorded("near.json");
+  static const char *const keys[] = {"storm_by", "storm_at_s", "storm_backoff_first_s"};
+  for (int i = 0; i < 3; i++) {
+    struct trial a = all.trial[0], b = all.trial[1];
+    a.facts = json_deep_copy(a.facts), b.facts = json_deep_copy(b.facts);
+    json_object_set(a.facts, "comparability", json_object_get(written[i == 0 ? 0 : 1], "comparability"));
+    json_object_set(b.facts, "comparability", json_object_get(written[i + 1], "comparability"));
+    struct trial_list base = {&a, 1}, candidate = {&b, 1};
+    refused(&base, &candidate, keys[i]);
+    json_decref(a.facts), json_decref(b.facts);
+  }
+  for (int i = 0; i < 4; i++)
+    json_decref(written[i]);
+  trial_list_free(&all);
+}
+
+static void persistence_that_nobody_knows_is_a_warning(void **state) {
+  (void)state;
+  static struct comparison c;
+  struct trial_list all = recorded("near.json");
+  struct trial a = all.trial[0], b = all.trial[1];
+  struct trial_list base = {&a, 1}, candidate = {&b, 1};
+  compared(&base, &candidate, &c);
+  assert_true(warns(&c, "--database"));
+  a.facts = json_deep_copy(a.facts), b.facts = json_deep_copy(b.facts);
+  json_object_set_new(json_object_get(a.facts, "comparability"), "persistence", json_string("MySQL"));
+  json_object_set_new(json_object_get(b.facts, "comparability"), "persistence", json_string("MySQL"));
+  compared(&base, &candidate, &c);
+  assert_false(warns(&c, "--database"));
+  json_decref(a.facts), json_decref(b.facts);
   trial_list_free(&all);
 }
 
@@ -534,6 +585,8 @@ int main(void) {
       cmocka_unit_test(runs_of_one_side_must_agree),
       cmocka_unit_test(invalid_and_repeated_runs_are_refused),
       cmocka_unit_test(other_environments_are_named),
+      cmocka_unit_test(storms_refuse),
+      cmocka_unit_test(persistence_that_nobody_knows_is_a_warning),
       cmocka_unit_test(gates_hold_and_break),
       cmocka_unit_test(gates_that_cannot_be_decided_are_no_pass),
       cmocka_unit_test(gates_are_tests_of_a_ci_server),
