@@ -63,7 +63,7 @@ if (nats) {
 const redis = startBroker('redis');
 if (redis) {
   const bounded = await check(`queue --target ${redis}/?maxlen=500 --senders 2 --receivers 4 --rate 50`);
-  assert.deepEqual(bounded.workload.target_options, { resp: '3', maxlen: '500' });
+  assert.deepEqual(bounded.workload.target_options, { resp: '3', maxlen: '500', claim_ms: 'none' });
 }
 const socketio = startBroker('socketio');
 if (socketio) {
