@@ -152,7 +152,7 @@ static const char *option_without_effect(const struct run_arguments *arguments) 
 static enum status check(const struct run_arguments *arguments, const struct session *session, struct err *err) {
   const struct workload *workload = &arguments->workload;
   const char *without_effect = option_without_effect(arguments);
-  if (arguments->slos.count) {
+  if (option_was_typed(option_find("slo"), arguments)) {
     return err_set(err, STATUS_USAGE, "--slo judges a server, calibrate the generator: leave it out");
   }
   if (without_effect) {
@@ -171,6 +171,7 @@ static int calibrate(const struct find_options *options, struct run_arguments *a
   if (status == STATUS_OK) status = session_driver(arguments, &session.driver, &err);
   if (status == STATUS_OK) status = check(arguments, &session, &err);
   if (status != STATUS_OK) return complain(&err);
+  arguments->slos.count = 0; /* a scenario's are about its server */
   find_settings_of(arguments, &settings);
   return search(arguments, &settings, &session);
 }
