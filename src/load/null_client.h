@@ -75,7 +75,7 @@ struct null_dialect {
   void (*closed)(struct null_client *client);
 };
 
-extern const struct null_dialect null_juggle, null_mqtt, null_nats, null_redis;
+extern const struct null_dialect null_juggle, null_mqtt, null_nats, null_redis, null_socketio;
 extern const struct null_dialect null_shootout_json, null_shootout_binary, null_shootout_phoenix, null_shootout_cable;
 
 /* --- the process --- */
@@ -88,6 +88,7 @@ struct null_house {
   struct hub hub;
   struct null_client **user; /* of JuggleIM: owned; connection of each user index, or NULL */
   uint32_t users, groups;    /* groups: 1 when every user is in every group */
+  bool echoes;               /* of Socket.IO: what goes to a room comes back to its sender too */
   bool stop;
 };
 

@@ -20,7 +20,7 @@
 
 /* --- what it speaks --- */
 
-static const struct null_dialect *const dialects[] = {&null_juggle, &null_mqtt, &null_nats, &null_redis,
+static const struct null_dialect *const dialects[] = {&null_juggle, &null_mqtt, &null_nats, &null_redis, &null_socketio,
     &null_shootout_json, &null_shootout_binary, &null_shootout_phoenix, &null_shootout_cable};
 #define DIALECTS (sizeof dialects / sizeof dialects[0])
 
@@ -37,6 +37,9 @@ static enum status check_target(
   *url = (struct url){0};
   if (!target) return STATUS_OK;
   enum status status = url_parse(target, url, err);
+  if (status == STATUS_OK && dialect == &null_socketio && strstr(url->path, "message=")) {
+    return err_set(err, STATUS_USAGE, "the null peer emits 'message': leave message= out of --target");
+  }
   if (status != STATUS_OK || strcmp(url->scheme, dialect->scheme) == 0) return status;
   if (dialect->message && (strcmp(url->scheme, "ws") == 0 || strcmp(url->scheme, "juggle") == 0)) return STATUS_OK;
   return err_set(
@@ -154,6 +157,7 @@ enum status null_peer_start(
   if (status == STATUS_OK) status = check_target(workload->target, house.dialect, &url, err);
   if (status != STATUS_OK) return status;
   bool apart = workload->topology == TOPOLOGY_GROUPS && workload->groups > 1 && !workload->shared_groups;
+  house.echoes = strstr(url.path, "echo=on") != NULL;
   if (apart) house.groups = workload->groups;
   if (pipe2(control, O_CLOEXEC) != 0) return err_set(err, STATUS_IO, "cannot make a pipe: %s", strerror(errno));
   if (pipe2(report, O_CLOEXEC) != 0) {

@@ -105,10 +105,11 @@ static void is_a_juggle_server_for_one_run_after_another(void **state) {
 /* Every driver with topics or users: privately, in one group, in two, in groups that are shared. */
 static void serves_private_and_group_messages(void **state) {
   (void)state;
-  static const char *const drivers[] = {"juggle", "mqtt", "nats", "redis"};
+  static const char *const drivers[] = {"juggle", "mqtt", "nats", "redis", "socketio"};
   for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++) {
     bool echoes = driver_find(drivers[i])->capabilities & CAPABILITY_GROUP_ECHO;
-    uint32_t own = echoes && strcmp(drivers[i], "mqtt") != 0; /* version 5 leaves it out */
+    /* MQTT's version 5 leaves it out, Socket.IO when nothing else is asked. */
+    uint32_t own = echoes && strcmp(drivers[i], "mqtt") != 0 && strcmp(drivers[i], "socketio") != 0;
     struct workload workload = workload_of(drivers[i]);
     run_against_own_peer(&workload, 1);
     workload.topology = TOPOLOGY_GROUPS;
@@ -140,6 +141,9 @@ static void serves_what_only_some_protocols_have(void **state) {
       {"nats", NULL, TOPOLOGY_BROADCAST, 0, 5, NULL},
       {"redis", NULL, TOPOLOGY_ECHO, 0, 1, NULL},
       {"redis", NULL, TOPOLOGY_BROADCAST, 0, 5, NULL},
+      {"socketio", "socketio://127.0.0.1:1/?echo=on", TOPOLOGY_GROUPS, 0, 5, NULL},
+      {"socketio", "socketio://127.0.0.1:1/?echo=on", TOPOLOGY_BROADCAST, 0, 5, NULL},
+      {"socketio", "socketio://127.0.0.1:1/?nsp=/chat&ack=off", TOPOLOGY_RING, 0, 1, NULL},
       {"shootout-json", NULL, TOPOLOGY_ECHO, 0, 1, NULL},
       {"shootout-json", "ws://127.0.0.1:1/ws", TOPOLOGY_BROADCAST, 0, 5, NULL},
       {"shootout-binary", NULL, TOPOLOGY_ECHO, 0, 1, NULL},
@@ -208,6 +212,9 @@ static void refuses_what_it_cannot_answer(void **state) {
   refuses(&workload, "cannot be calibrated over juggle");
   workload = workload_of("shootout-json");
   refuses(&workload, "cannot be calibrated over shootout-json");
+  workload = workload_of("socketio");
+  workload.target = "socketio://127.0.0.1/?message=said";
+  refuses(&workload, "message=");
   workload = workload_of("nats");
   workload.storm = true;
   refuses(&workload, "cannot be calibrated");
