@@ -231,6 +231,37 @@ static bool musterd_speaks(const char *driver) {
          strncmp(driver, "shootout-", 9) == 0;
 }
 
+/* Waits until it says where it listens; whoever does not is gone afterwards. */
+static enum status hear_ready(struct embedded *embedded, struct message *message, struct err *err) {
+  bool timed_out = false;
+  if (!hear(embedded->status_fd, START_DEADLINE_MS, message, &timed_out)) {
+    if (reap(embedded, timed_out, err) == STATUS_OK) {
+      err_set(err, STATUS_IO, "the embedded musterd ended before it was ready");
+    } else if (timed_out) {
+      err_set(err, STATUS_TIMEOUT, "the embedded musterd was not ready after %d s", START_DEADLINE_MS / 1000);
+    }
+    return err->status;
+  }
+  if (message->status == STATUS_OK) return STATUS_OK;
+  reap(embedded, false, NULL);
+  return err_set(err, message->status, "the embedded musterd did not start: %.400s", message->text);
+}
+
+static void write_urls(struct embedded *out, const struct workload *workload, const struct message *message) {
+  const struct driver *driver = shootout_driver(workload);
+  if (speaks_ricochet(workload)) {
+    snprintf(
+        out->ws_url, sizeof out->ws_url, "ricochet://127.0.0.1:%u/%s", message->ricochet_port, message->ricochet_peer);
+  } else if (driver) {
+    int scheme_len = (int)strcspn(driver->schemes, ",");
+    snprintf(
+        out->ws_url, sizeof out->ws_url, "%.*s://127.0.0.1:%u", scheme_len, driver->schemes, message->shootout_port);
+  } else {
+    snprintf(out->ws_url, sizeof out->ws_url, "ws://127.0.0.1:%u", message->ws_port);
+  }
+  snprintf(out->api_url, sizeof out->api_url, "http://127.0.0.1:%u/apigateway", message->api_port);
+}
+
 enum status embedded_start(struct embedded *out, const struct workload *workload, struct err *err) {
   if (!musterd_speaks(workload->driver)) {
     return err_set(
@@ -246,32 +277,10 @@ enum status embedded_start(struct embedded *out, const struct workload *workload
     return status;
   }
   struct message message = {0};
-  bool timed_out = false;
-  if (!hear(out->status_fd, START_DEADLINE_MS, &message, &timed_out)) {
-    if (reap(out, timed_out, err) == STATUS_OK) {
-      err_set(err, STATUS_IO, "the embedded musterd ended before it was ready");
-    } else if (timed_out) {
-      err_set(err, STATUS_TIMEOUT, "the embedded musterd was not ready after %d s", START_DEADLINE_MS / 1000);
-    }
-    return err->status;
-  }
-  if (message.status != STATUS_OK) {
-    reap(out, false, NULL);
-    return err_set(err, message.status, "the embedded musterd did not start: %.400s", message.text);
-  }
+  status = hear_ready(out, &message, err);
+  if (status != STATUS_OK) return status;
   out->push_window = message.push_window;
-  const struct driver *driver = shootout_driver(workload);
-  if (speaks_ricochet(workload)) {
-    snprintf(
-        out->ws_url, sizeof out->ws_url, "ricochet://127.0.0.1:%u/%s", message.ricochet_port, message.ricochet_peer);
-  } else if (driver) {
-    int scheme_len = (int)strcspn(driver->schemes, ",");
-    snprintf(
-        out->ws_url, sizeof out->ws_url, "%.*s://127.0.0.1:%u", scheme_len, driver->schemes, message.shootout_port);
-  } else {
-    snprintf(out->ws_url, sizeof out->ws_url, "ws://127.0.0.1:%u", message.ws_port);
-  }
-  snprintf(out->api_url, sizeof out->api_url, "http://127.0.0.1:%u/apigateway", message.api_port);
+  write_urls(out, workload, &message);
   return STATUS_OK;
 }
 

@@ -167,49 +167,45 @@ static void skip_elements(struct view *rest, uint64_t count) {
   }
 }
 
-static void fill_value(const struct part *part, struct resp_value *out) {
-  *out = (struct resp_value){.text = part->line, .number = part->count};
+static enum resp_type type_of(const struct part *part) {
   switch (part->mark) {
   case '-':
-    out->type = RESP_ERROR;
-    return;
   case '!':
-    out->type = RESP_ERROR;
-    out->text = part->text;
-    return;
+    return RESP_ERROR;
   case ':':
-    out->type = RESP_INTEGER;
-    read_integer(part->line, &out->number);
-    return;
+    return RESP_INTEGER;
   case '(':
   case ',':
-    out->type = RESP_OTHER;
-    return;
+    return RESP_OTHER;
   case '#':
-    out->type = RESP_BOOLEAN;
-    out->number = view_is(part->line, "t");
-    return;
+    return RESP_BOOLEAN;
   case '_':
-    out->type = RESP_NULL;
-    return;
-  case '$':
-  case '=':
-    out->type = part->count < 0 ? RESP_NULL : RESP_STRING;
-    out->text = part->mark == '=' ? view_of(part->text.data + 4, part->text.len - 4) : part->text;
-    return;
+    return RESP_NULL;
   case '%':
-    out->type = RESP_MAP;
-    return;
+    return RESP_MAP;
   case '>':
-    out->type = RESP_PUSH;
-    return;
+    return RESP_PUSH;
   case '*':
   case '~':
-    out->type = part->count < 0 ? RESP_NULL : RESP_ARRAY;
-    return;
+    return part->count < 0 ? RESP_NULL : RESP_ARRAY;
+  case '$':
+  case '=':
+    return part->count < 0 ? RESP_NULL : RESP_STRING;
   default:
-    out->type = RESP_STRING;
+    return RESP_STRING;
   }
+}
+
+/* A verbatim text begins with its format: "txt:". */
+static struct view text_of(const struct part *part) {
+  if (part->mark == '=' && part->count >= 0) return view_of(part->text.data + 4, part->text.len - 4);
+  return is_one_of(part->mark, "!$=") ? part->text : part->line;
+}
+
+static void fill_value(const struct part *part, struct resp_value *out) {
+  *out = (struct resp_value){.type = type_of(part), .text = text_of(part), .number = part->count};
+  if (part->mark == ':') read_integer(part->line, &out->number);
+  if (part->mark == '#') out->number = view_is(part->line, "t");
 }
 
 bool resp_next(struct view *rest, struct resp_value *out) {
