@@ -313,6 +313,7 @@ static size_t distance(const char *a, const char *b) {
 
 const char *nearest_word(const char *text, const char *const *words, size_t count) {
   const char *best = NULL;
+  if (strlen(text) < 2) return NULL; /* anything is near to it */
   size_t best_distance = strlen(text) / 3 + 1;
   for (size_t i = 0; i < count; i++) {
     size_t d = distance(text, words[i]);

@@ -51,8 +51,9 @@ static const char *from_environment(const char *name) {
   return value && value[0] ? value : NULL;
 }
 
+/* The driver that the scheme chooses, unless *out is chosen already: then it only has to take the target. */
 static enum status driver_of_target(const char *target, const struct driver **out, struct err *err) {
-  *out = driver_find("juggle");
+  const struct driver *chosen = *out;
   if (!target) return STATUS_OK;
   struct url url;
   enum status status = url_parse(target, &url, err);
@@ -65,19 +66,19 @@ static enum status driver_of_target(const char *target, const struct driver **ou
     return err_set(err, STATUS_USAGE, "--target %.200s has no scheme, which chooses the protocol: write ws://%.200s",
         target, target);
   }
-  *out = driver_find(url.scheme);
+  if (chosen && !driver_takes(chosen, url.scheme)) {
+    return err_set(err, STATUS_USAGE, "--target: driver %s takes no %s:// but %s: give another --target or --driver",
+        chosen->name, url.scheme, chosen->schemes);
+  }
+  if (!chosen) *out = driver_find(url.scheme);
   if (*out) return STATUS_OK;
   return err_set(err, STATUS_USAGE, "--target: no driver speaks '%s': `muster drivers` lists the schemes", url.scheme);
 }
 
 enum status session_driver(struct run_arguments *arguments, const struct driver **out, struct err *err) {
   struct workload *workload = &arguments->workload;
-  enum status status = STATUS_OK;
-  if (workload->driver) {
-    *out = driver_find(workload->driver);
-  } else {
-    status = driver_of_target(workload->target, out, err);
-  }
+  *out = workload->driver ? driver_find(workload->driver) : workload->target ? NULL : driver_find("juggle");
+  enum status status = driver_of_target(workload->target, out, err);
   if (status == STATUS_OK) status = unread_check(arguments, *out, err);
   if (status != STATUS_OK) return status;
   bool has_key = workload->target && driver_reads(*out, "app-key", NULL);

@@ -63,10 +63,13 @@ static void on_closed(struct stream *stream, enum stream_end end, int error) {
     return;
   }
   case STREAM_END_CLOSED:
-    dialogue_fail(dialogue, STATUS_UNREACHABLE, "%s closes the connection before it answers", target);
+    dialogue_fail(dialogue, STATUS_UNREACHABLE,
+        "%s closes the connection before it answers: is it the right port, with TLS or without as it wants?", target);
     return;
   default:
-    dialogue_fail(dialogue, STATUS_UNREACHABLE, "%s: the connection failed: %s", target, strerror(error));
+    dialogue_fail(dialogue, STATUS_UNREACHABLE,
+        "%s: the connection failed: %s: is it the right port, with TLS or without as it wants?", target,
+        strerror(error));
   }
 }
 

@@ -283,6 +283,8 @@ static inline bool driver_queue_of(const struct driver_settings *settings, uint3
 const struct driver *driver_find(const char *scheme_or_name);
 /* Whether the driver reads an option; scheme: of a URL of the run, NULL: of any. */
 bool driver_reads(const struct driver *driver, const char *option, const char *scheme);
+/* Whether it takes such a target: one of its schemes, or what stands before the '+' of one (ws of ws+json). */
+bool driver_takes(const struct driver *driver, const char *scheme);
 /* All drivers, NULL at the end. */
 const struct driver *const *driver_all(void);
 

@@ -20,6 +20,17 @@ static bool list_has(const char *list, const char *word) {
   return false;
 }
 
+bool driver_takes(const struct driver *driver, const char *scheme) {
+  size_t len = strlen(scheme);
+  for (const char *at = driver->schemes; len > 0 && *at;) {
+    size_t item = strcspn(at, ",");
+    bool is_same = item >= len && memcmp(at, scheme, len) == 0 && (item == len || at[len] == '+');
+    if (is_same) return true;
+    at += item + (at[item] == ',');
+  }
+  return false;
+}
+
 bool driver_reads(const struct driver *driver, const char *option, const char *scheme) {
   for (const struct driver_option *at = driver->options; at && at->name; at++) {
     if (strcmp(at->name, option) != 0) continue;

@@ -92,14 +92,16 @@ static const char *mend_connect(const struct driver *driver, int32_t code) {
   case CAUSE_CONNECT_REFUSED:
     return "nothing listens there: is the server running, and is the port right?";
   case CAUSE_CONNECT_TIMEOUT:
-    return "it accepts connections but does not answer in time: is the server alive? (--connect-timeout)";
+    return "it accepts connections but does not answer in time: is the server alive, and of this protocol? "
+           "(--connect-timeout)";
   case CAUSE_TLS:
     return "the TLS handshake failed: check the certificate, --ca-file or --insecure, and that the port speaks TLS";
   case CAUSE_UPGRADE:
     return "it is no WebSocket endpoint of this protocol: check port and path";
   case CAUSE_CLOSED_EARLY:
-    return "it closes the connection before the login is through: is it the right port, and ws:// or wss:// as it "
-           "needs?";
+    return "it closes the connection before the login is through: is it the right port, and does it want TLS or not "
+           "(`muster "
+           "drivers` lists the schemes)?";
   case CAUSE_PROTOCOL:
     return "what it answers is not this protocol: check that the target's scheme names the server's protocol";
   case CAUSE_CONNECT_ERROR:

@@ -82,10 +82,11 @@ static BIO_METHOD *make_transport(void) {
   return method;
 }
 
-/* The newest message in OpenSSL's queue; empties it. */
+/* The newest message in OpenSSL's queue, or the system's that began it; empties it. */
 static const char *openssl_reason(void) {
-  unsigned long code = ERR_peek_last_error();
+  unsigned long first = ERR_peek_error(), code = ERR_peek_last_error();
   ERR_clear_error();
+  if (first && ERR_SYSTEM_ERROR(first)) return strerror((int)ERR_GET_REASON(first));
   const char *reason = code ? ERR_reason_error_string(code) : NULL;
   return reason ? reason : "no reason given";
 }

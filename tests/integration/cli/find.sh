@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 export MUSTER_APP_SECRET=0123456789abcdef
 
-refused 2 'character 1: name a clock as delivery .*muster help run objectives' run private --slo 'delivry.p99<1s'
+refused 2 'character 1: name a clock as delivery,.*muster help run objectives' run private --slo 'delivry.p99<1s'
 refused 2 'character 17: a time needs its unit' run private --slo 'delivery.p99<250'
 refused 2 'character 13: an operator must follow' run private --slo 'delivery.p99'
 refused 2 'an objective is empty' run private --slo 'lost=0,'

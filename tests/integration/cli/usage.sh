@@ -161,6 +161,12 @@ refused 2 '--ack has no effect with driver shootout-json, only with juggle, rico
 refused 2 '--user u: NATS takes no user without a password: set MUSTER_PASSWORD' \
   run private --target nats://127.0.0.1:1 --user u
 refused 2 '--user u: Redis takes no user without' run private --target redis://127.0.0.1:1 --user u
+refused 2 'cannot read the certificate in nowhere .PEM.: No such file' \
+  run private --target mqtts://127.0.0.1:1 --cert nowhere --key nowhere
+refused 2 '--target: driver nats takes no redis:// but nats,nats.tls' run private --driver nats --target redis://127.0.0.1:1
+refused 2 '--target: driver mqtt takes no ws:// but mqtt,' run private --driver mqtt --target ws://127.0.0.1:1
+refused 2 'has no scheme' run private --driver mqtt --target 127.0.0.1:1883
+refused 2 'unknown option --t: .muster help run all' run private -t ws://127.0.0.1:1
 refused 2 'do not publish: leave --payload-bytes out' run hold --payload-bytes 100
 refused 2 '--docs belongs to sync' run msa --docs 5
 refused 2 '--batch-size belongs to sda-batch' run sfa --batch-size 5
