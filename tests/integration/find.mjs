@@ -159,8 +159,8 @@ for (const [driver, workload, ...more] of [
   const { document, code, err } = await search('calibrate', [workload, '--driver', driver, ...more, '--clients', '5',
     '--from', '40', '--to', '40', '--duration', '1s', '--warmup', '100ms']);
   assert.ok(document, `${driver}: ${err}`);
-  const [step] = document.steps;
-  assert.ok(step.attempts_per_second > 0 && step.lost === 0, `${driver}: ${JSON.stringify(step)}`);
+  const [{ figures }] = document.steps;
+  assert.ok(figures.attempts_per_second > 0 && figures.lost === 0, `${driver}: ${JSON.stringify(figures)}`);
   assert.ok([0, 1, 3].includes(code), `${driver}: ${code} ${err}`);
 }
 
