@@ -153,7 +153,7 @@ if (calibrated.code === 0) {
 // Every protocol that the null peer speaks gets an answer, whatever the machine is doing.
 for (const [driver, workload, ...more] of [
   ['mqtt', 'group', '--qos', '1'], ['nats', 'private', '--target', 'nats://127.0.0.1/?ack=flush'], ['redis', 'private'],
-  ['nats', 'nats-group', '--scale', '0.01'], // whose objectives are about a server
+  ['nats', 'nats-group', '--scale', '0.01', '--group-senders', '2'], // whose objectives are about a server
   ['shootout-json', 'echo', '--payload-bytes', '200'], ['shootout-binary', 'broadcast', '--payload-bytes', '200'],
 ]) {
   const { document, code, err } = await search('calibrate', [workload, '--driver', driver, ...more, '--clients', '5',
