@@ -173,6 +173,8 @@ static enum status translate(struct words *w, struct err *err) {
   uint64_t requests = number_of(w, FLAG_N, sync ? 10 : 1000, 1, err);
   uint64_t clients = number_of(w, FLAG_C, sync ? 1 : 10, 1, err);
   uint64_t warmup = number_of(w, FLAG_WARMUP, sync ? 1 : 10, 0, err);
+  number_of(w, FLAG_BATCH, 0, 1, err);
+  number_of(w, FLAG_DOCS, 0, 1, err);
   if (err->status != STATUS_OK) return err->status;
   if (!w->value[FLAG_DURATION] && clients > requests) clients = requests;
   snprintf(w->number[0], sizeof w->number[0], "%llu", (unsigned long long)requests);
@@ -188,8 +190,9 @@ static enum status translate(struct words *w, struct err *err) {
   put_pair(w, "--warmup", "0s");
   if (!w->rated) put_pair(w, "--outstanding", "1");
   if (w->value[FLAG_PAYLOAD]) put_pair(w, "--payload-bytes", w->value[FLAG_PAYLOAD]);
-  if (w->value[FLAG_BATCH]) put_pair(w, "--batch-size", w->value[FLAG_BATCH]);
-  if (w->value[FLAG_DOCS]) put_pair(w, "--docs", w->value[FLAG_DOCS]);
+  /* The original takes both with every scenario; here they belong to those that use them. */
+  if (w->value[FLAG_BATCH] && (sync || strstr(name, "-batch"))) put_pair(w, "--batch-size", w->value[FLAG_BATCH]);
+  if (w->value[FLAG_DOCS] && sync) put_pair(w, "--docs", w->value[FLAG_DOCS]);
   w->word[0] = (char *)name;
   return STATUS_OK;
 }

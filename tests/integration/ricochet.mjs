@@ -59,7 +59,7 @@ for (const [name, operations] of Object.entries(scenarios)) {
   const sync = name.startsWith('sync-');
   const n = sync ? 3 : 24;
   const args = ['-protocol', name, '-n', `${n}`, '-c', sync ? '2' : '3', '-warmup', '3',
-    ...(sync || name.endsWith('-batch') ? ['-batch-size', '10'] : []), ...(sync ? ['-docs', '25'] : [])];
+    '-batch-size', '10', '-docs', '25'];
   const result = await bench(server, args);
   assertSound(result, name);
   const { report } = result;
@@ -91,6 +91,7 @@ for (const [args, why] of [
   [['-protocol', 'x'], /no such scenario: `muster help ricochet`/],
   [['-c', '0'], /-c 0: give a whole number from 1 on/],
   [['-n'], /-n needs a value/],
+  [['-docs', 'many'], /-docs many: give a whole number from 1 on/],
   [['-batch-size', '101', '-protocol', 'sda-batch'], /--batch-size 101/],
   [['/ip4/127.0.0.1/udp/1/udx'], /peer id is missing/],
   [['/ip4/127.0.0.1/udp/1/udx', 'x'], /no peer id/],
