@@ -11,7 +11,7 @@ trap 'rm -rf "$corpus"' EXIT
 seeds=$source/tests/fuzz/seeds/${name#fuzz_}
 [ ! -d "$seeds" ] || cp -r "$seeds"/. "$corpus"
 cd "$corpus"
-bounds=(-runs=200000 -max_total_time=20 -seed=1)
+bounds=(-runs=100000 -max_total_time=10 -seed=1)
 [ -z "${FUZZ_SECONDS:-}" ] || bounds=(-max_total_time="$FUZZ_SECONDS")
 # The sanitizer keeps freed memory from reuse, which counts as resident: little of it leaves the limit to the parser.
 export ASAN_OPTIONS=quarantine_size_mb=8

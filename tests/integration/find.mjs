@@ -4,21 +4,10 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { muster, run, scratch, sleep, startMusterd, stop, target } from './lib.mjs';
+import { muster, run, scratch, searchWith, sleep, startMusterd, stop, target } from './lib.mjs';
 
 const state = { env: { XDG_STATE_HOME: join(scratch, 'state') } };
-let documents = 0;
-
-async function search(command, args, onStart) {
-  const file = join(scratch, `search-${documents++}.json`);
-  const result = await muster([command, ...args, '--output', file, '--quiet'], { ...state, onStart });
-  try {
-    result.document = JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    result.document = undefined;
-  }
-  return result;
-}
+const search = (command, args, onStart) => searchWith(command, args, { ...state, onStart });
 
 // What must be true of every search, on however busy a machine.
 function checkConsistent({ document, out, code }) {
@@ -148,20 +137,6 @@ if (calibrated.code === 0) {
   assert.equal(other.report.calibration, null);
 } else {
   console.log('this machine is too busy to calibrate');
-}
-
-// Every protocol that the null peer speaks gets an answer, whatever the machine is doing.
-for (const [driver, workload, ...more] of [
-  ['mqtt', 'group', '--qos', '1'], ['nats', 'private', '--target', 'nats://127.0.0.1/?ack=flush'], ['redis', 'private'],
-  ['nats', 'nats-group', '--scale', '0.01', '--group-senders', '2'], // whose objectives are about a server
-  ['shootout-json', 'echo', '--payload-bytes', '200'], ['shootout-binary', 'broadcast', '--payload-bytes', '200'],
-]) {
-  const { document, code, err } = await search('calibrate', [workload, '--driver', driver, ...more, '--clients', '5',
-    '--from', '40', '--to', '40', '--duration', '1s', '--warmup', '100ms']);
-  assert.ok(document, `${driver}: ${err}`);
-  const [{ figures }] = document.steps;
-  assert.ok(figures.attempts_per_second > 0 && figures.lost === 0, `${driver}: ${JSON.stringify(figures)}`);
-  assert.ok([0, 1, 3].includes(code), `${driver}: ${code} ${err}`);
 }
 
 // websocket-bench's options: clients grow, what is in flight does not.

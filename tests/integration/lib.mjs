@@ -87,16 +87,29 @@ export function muster(args, { env = {}, deadlineMs = 120000, onStart } = {}) {
   });
 }
 
+function readJson(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
 // Runs a workload with a JSON report and returns it with the result; the report is undefined when none was written.
 let reports = 0;
 export async function run(workload, args, options = {}) {
   const file = join(scratch, `report-${reports++}.json`);
   const result = await muster(['run', workload, '--output', file, '--quiet', ...args], options);
-  try {
-    result.report = JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    result.report = undefined;
-  }
+  result.report = readJson(file);
+  return result;
+}
+
+// The same for `muster find` and `muster calibrate`: result.document is undefined when there is none.
+let searches = 0;
+export async function searchWith(command, args, options = {}) {
+  const file = join(scratch, `search-${searches++}.json`);
+  const result = await muster([command, ...args, '--output', file, '--quiet'], options);
+  result.document = readJson(file);
   return result;
 }
 
