@@ -64,6 +64,7 @@ struct tally {
   struct {
     uint64_t expected, observed, late, lost; /* filled by ledger_settle; late ones are among the observed */
     uint64_t duplicate, reordered, corrupt, unexpected, unacked_delivered, recovered, overlap;
+    bool late_is_of_all; /* of a report from before overlap: late ones that nobody expected count too */
   } deliveries;
   uint64_t bytes_sent, bytes_received;
   uint64_t extra[TALLY_EXTRAS]; /* what only one protocol counts; the driver names them */

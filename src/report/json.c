@@ -298,7 +298,7 @@ static void write_deliveries(struct json_writer *w, const struct tally *t) {
   json_put_uint(w, "late", t->deliveries.late);
   json_put_uint(w, "unacked_delivered", t->deliveries.unacked_delivered);
   json_put_uint(w, "recovered", t->deliveries.recovered);
-  json_put_uint(w, "overlap", t->deliveries.overlap);
+  if (!t->deliveries.late_is_of_all) json_put_uint(w, "overlap", t->deliveries.overlap);
   json_close_object(w);
 }
 

@@ -348,7 +348,8 @@ static void read_deliveries(const struct json_node *parent, struct tally *tally)
   };
   struct json_node node = json_object_at(parent, "deliveries");
   READ(&node, fields, tally);
-  if (!json_object_get(node.value, "overlap")) return; /* older reports do not say it */
+  tally->deliveries.late_is_of_all = !json_object_get(node.value, "overlap"); /* older reports do not say it */
+  if (tally->deliveries.late_is_of_all) return;
   struct json_node overlap = json_member(&node, "overlap");
   tally->deliveries.overlap = json_uint_of(&overlap, INT64_MAX);
 }
