@@ -14,12 +14,16 @@ static bool is_allowed(const struct compare_settings *settings, const char *key)
   return false;
 }
 
+/* An object within is no key: its own keys are. */
+static bool is_key(const json_t *object, const char *key) {
+  const json_t *value = json_object_get(object, key);
+  return value && !json_is_object(value);
+}
+
 static bool has_key(const struct trial_list *list, const char *key) {
   for (size_t i = 0; i < list->count; i++) {
     const json_t *comparability = trial_comparability(&list->trial[i]);
-    if (json_object_get(comparability, key) || json_object_get(json_object_get(comparability, "options"), key)) {
-      return true;
-    }
+    if (is_key(comparability, key) || is_key(json_object_get(comparability, "options"), key)) return true;
   }
   return false;
 }

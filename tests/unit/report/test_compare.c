@@ -219,6 +219,8 @@ static void options_of_the_protocol_refuse(void **state) {
   assert_non_null(strstr(err.text, "--allow-different qos: no such key; these runs have protocol tls "));
   assert_int_equal(compare_trials(&base, &of_twice, &allows, &c, &err), STATUS_OK);
   assert_int_equal(c.differences, 1);
+  key = "options"; /* which holds the keys, and is none */
+  assert_int_equal(compare_check_allowed(&base, &of_twice, &allows, &err), STATUS_USAGE);
   json_decref(five.facts);
   json_decref(old.facts);
   json_decref(twice.facts);
