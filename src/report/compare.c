@@ -220,11 +220,14 @@ static void warn_of_environments(struct comparison *c) {
   }
 }
 
-/* Two texts that say nothing are equal, and two brokers are not by that. */
+static bool knows_persistence(const struct trial_list *side) {
+  const char *text = json_string_value(json_object_get(trial_comparability(&side->trial[0]), "persistence"));
+  return text && strcmp(text, "unspecified") != 0 && strcmp(text, "unknown") != 0;
+}
+
+/* Two texts that say nothing are equal, and two brokers are not by that. Of one side alone it is a difference. */
 static void warn_of_persistence(struct comparison *c) {
-  const char *text = json_string_value(json_object_get(trial_comparability(&c->base->trial[0]), "persistence"));
-  bool is_known = text && strcmp(text, "unspecified") != 0 && strcmp(text, "unknown") != 0;
-  if (is_known) return;
+  if (knows_persistence(c->base) || knows_persistence(c->candidate)) return;
   warn(c, "what the servers keep and when it is on disk is not known of either side: say it with --database when you "
           "run them, so that it can be compared");
 }

@@ -328,6 +328,16 @@ static void persistence_that_nobody_knows_is_a_warning(void **state) {
   json_object_set_new(json_object_get(b.facts, "comparability"), "persistence", json_string("MySQL"));
   compared(&base, &candidate, &c);
   assert_false(warns(&c, "--database"));
+  /* Known of one side only: the difference says it, whichever side that is. */
+  const char *key = "persistence";
+  struct compare_settings allows = {.allowed = &key, .allowed_count = 1};
+  struct err err = {0};
+  json_object_set_new(json_object_get(a.facts, "comparability"), "persistence", json_string("unknown"));
+  assert_int_equal(compare_trials(&base, &candidate, &allows, &c, &err), STATUS_OK);
+  assert_false(warns(&c, "of either side"));
+  assert_int_equal(c.differences, 1);
+  assert_int_equal(compare_trials(&candidate, &base, &allows, &c, &err), STATUS_OK);
+  assert_false(warns(&c, "of either side"));
   json_decref(a.facts), json_decref(b.facts);
   trial_list_free(&all);
 }
