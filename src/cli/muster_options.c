@@ -133,7 +133,7 @@ static const struct option options[] = {
         GROUP_STOP},
     {"count", "N", "end the measure phase after so many publishes", AT(workload.publishes), 1, 2000000000, KIND_COUNT,
         GROUP_STOP},
-    {"delivery-grace", "TIME", "wait at most so long for the last deliveries; in full when given [3s]",
+    {"delivery-grace", "TIME", "wait for deliveries; in full where more may come, when given [3s]",
         AT(workload.grace_ns), 0, HOUR_NS, KIND_DURATION, GROUP_PHASES},
     {"store-messages", NULL, "ask the server to store messages [true]", AT(workload.store), 0, 0, KIND_FLAG,
         GROUP_PAYLOAD},

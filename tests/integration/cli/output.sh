@@ -25,7 +25,7 @@ says '--delivery-grace TIME'
 awk 'length > 100 { exit 1 }' "$scratch/out" || fail "muster help run all: a line is wider than 100 columns"
 awk '/:$/ { n = 0 } { if (++n > 25) exit 1 }' "$scratch/out" || fail "muster help run all: a group is longer than 24 lines"
 ok help run phases
-says '--delivery-grace TIME'
+says '--delivery-grace TIME .*; in full where more may come, when given'
 if grep -q -- '--payload-bytes' "$scratch/out"; then fail 'one group is one group'; fi
 ok report --help
 says '^Usage: muster report FILE'
