@@ -9,7 +9,7 @@
 void merge_second(
     const struct plan *plan, uint32_t second, struct histogram clock[SERIES_CLOCKS], struct report_second *out);
 
-/* Adds the counters of the seconds from..to-1 of all workers, as far as there are any. */
+/* Adds the counters of all workers in this second, which the series has. */
 void merge_counts(const struct plan *plan, uint32_t second, struct report_second *out);
 
 /* Adds up tallies, clocks, seconds' counters and workers; settles the ledgers. died[i]: worker i ended without having

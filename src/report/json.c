@@ -537,7 +537,6 @@ static void write_memory(struct json_writer *w, const struct report *r) {
   json_close_object(w);
 }
 
-/* What must be equal before two reports may be compared. */
 /* A run of the same name without a storm has none of these, and so differs. */
 static void write_storm_keys(struct json_writer *w, const struct workload *l) {
   if (!l->storm) return;
@@ -548,6 +547,7 @@ static void write_storm_keys(struct json_writer *w, const struct workload *l) {
   json_put_double(w, "storm_backoff_jitter", l->backoff_jitter);
 }
 
+/* What must be equal before two reports may be compared. */
 static void write_comparability(struct json_writer *w, const struct report *r) {
   const struct workload *l = &r->workload;
   json_open_object(w, "comparability");
