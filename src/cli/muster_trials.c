@@ -289,10 +289,10 @@ static enum status save_page(
     const struct run_arguments *arguments, const struct trials *trials, const char *summary, struct err *err) {
   const char *html = arguments->html, *slash = strrchr(summary, '/'), *base = slash ? slash + 1 : summary;
   char path[PATH_MAX];
-  bool is_folder = html && session_is_folder(html), has_slash = is_folder && html[strlen(html) - 1] == '/';
+  bool is_folder = html && session_is_folder(html);
   if (!html) return STATUS_OK;
   if (is_folder) {
-    snprintf(path, sizeof path, "%s%s%.*s.html", html, has_slash ? "" : "/", (int)strcspn(base, "."), base);
+    snprintf(path, sizeof path, "%s%s%.*s.html", html, save_slash(html), (int)strcspn(base, "."), base);
   }
   return save_new_file(is_folder ? path : html, write_page, trials, err);
 }
