@@ -10,25 +10,24 @@ const struct driver *const *driver_all(void) {
   return drivers;
 }
 
-static bool list_has(const char *list, const char *word) {
+/* with_transport: an item "word+transport" will do too. */
+static bool list_names(const char *list, const char *word, bool with_transport) {
   size_t len = strlen(word);
-  for (const char *at = list; *at;) {
+  for (const char *at = list; len > 0 && *at;) {
     size_t item = strcspn(at, ",");
-    if (len > 0 && item == len && memcmp(at, word, len) == 0) return true;
+    bool is_start = item >= len && memcmp(at, word, len) == 0;
+    if (is_start && (item == len || (with_transport && at[len] == '+'))) return true;
     at += item + (at[item] == ',');
   }
   return false;
 }
 
+static bool list_has(const char *list, const char *word) {
+  return list_names(list, word, false);
+}
+
 bool driver_takes(const struct driver *driver, const char *scheme) {
-  size_t len = strlen(scheme);
-  for (const char *at = driver->schemes; len > 0 && *at;) {
-    size_t item = strcspn(at, ",");
-    bool is_same = item >= len && memcmp(at, scheme, len) == 0 && (item == len || at[len] == '+');
-    if (is_same) return true;
-    at += item + (at[item] == ',');
-  }
-  return false;
+  return list_names(driver->schemes, scheme, true);
 }
 
 bool driver_reads(const struct driver *driver, const char *option, const char *scheme) {
