@@ -46,11 +46,17 @@ static void print_help(void) {
       stdout);
   for (size_t i = 0; i < OPTIONS; i++)
     word_help(&options[i]);
-  char clocks[EXPRESSION_CLOCKS_MAX];
-  expression_list_clocks(clocks);
+  char names[EXPRESSION_LIST_MAX];
+  expression_list_clocks(names);
   putchar('\n');
-  page_text(stdout, "clocks", "%s; each has p50 p75 p90 p95 p99 p99.9 p99.99 mean max, as delivery.p99", clocks);
-  page_text(stdout, "rates", "acks_per_second deliveries_per_second connections_per_second publishes_per_core_second");
+  page_text(stdout, "clocks", "%s; each has p50 p75 p90 p95 p99 p99.9 p99.99 mean max, as delivery.p99", names);
+  page_text(stdout, "rates",
+      "attempts_per_second acks_per_second deliveries_per_second connections_per_second publishes_per_core_second");
+  expression_list_operations(names);
+  page_text(stdout, "operations",
+      "%s; each has the same, as put_document.p99, and succeeded_per_second; those of several items items_per_second "
+      "too",
+      names);
   puts("\nExit codes: 0 compared, 1 a gate (--fail-on) broke, 2 usage, 3 refused, or a gate that could not be\n"
        "decided.");
 }

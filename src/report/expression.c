@@ -41,11 +41,19 @@ bool expression_find_operation(const char *word, size_t len, enum operation_kind
   return false;
 }
 
-void expression_list_clocks(char out[EXPRESSION_CLOCKS_MAX]) {
-  size_t used = 0;
+void expression_list_add(char list[EXPRESSION_LIST_MAX], const char *word) {
+  size_t used = strlen(list);
+  snprintf(list + used, EXPRESSION_LIST_MAX - used, "%s%s", used ? " " : "", word);
+}
+
+void expression_list_clocks(char out[EXPRESSION_LIST_MAX]) {
   out[0] = '\0';
-  for (int i = 0; i < REPORT_CLOCKS && used < EXPRESSION_CLOCKS_MAX; i++) {
-    used += (size_t)snprintf(
-        out + used, EXPRESSION_CLOCKS_MAX - used, "%s%s", i ? " " : "", report_clock_name((enum report_clock)i));
-  }
+  for (int i = 0; i < REPORT_CLOCKS; i++)
+    expression_list_add(out, report_clock_name((enum report_clock)i));
+}
+
+void expression_list_operations(char out[EXPRESSION_LIST_MAX]) {
+  out[0] = '\0';
+  for (int i = 0; i < OPERATIONS_KNOWN; i++)
+    expression_list_add(out, operation_names[i].name);
 }

@@ -24,8 +24,11 @@ bool expression_copy(char *out, size_t size, const char *text, size_t len);
 bool expression_is_word(const char *word, size_t len, const char *name);
 bool expression_find_clock(const char *word, size_t len, enum report_clock *out);
 bool expression_find_operation(const char *word, size_t len, enum operation_kind *out);
-/* All clocks, separated by blanks. */
-#define EXPRESSION_CLOCKS_MAX 300
-void expression_list_clocks(char out[EXPRESSION_CLOCKS_MAX]);
+/* A list for a person: puts the word behind what is there and a blank, as far as there is room. */
+#define EXPRESSION_LIST_MAX 640
+void expression_list_add(char list[EXPRESSION_LIST_MAX], const char *word);
+/* All clocks, and all operations, as such lists. */
+void expression_list_clocks(char out[EXPRESSION_LIST_MAX]);
+void expression_list_operations(char out[EXPRESSION_LIST_MAX]);
 
 #endif

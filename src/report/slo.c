@@ -129,22 +129,21 @@ static const char *const operation_rates[] = {"succeeded_per_second", "items_per
 enum { RATE_SUCCEEDED, RATE_ITEMS, OPERATION_RATES };
 
 void slo_list_names(FILE *file) {
-  char text[640];
-  size_t used = 0;
+  char text[EXPRESSION_LIST_MAX], name[64];
   expression_list_clocks(text);
   page_text(file, "clocks", "%s, each with .p50 .p99 .p99.9 ... .mean .max", text);
+  text[0] = '\0';
   for (size_t i = 0; i < COUNTERS; i++) {
     const char *group = counters[i].is_unique ? "" : counters[i].group, *dot = counters[i].is_unique ? "" : ".";
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s", i ? " " : "", group, dot, counters[i].name);
+    snprintf(name, sizeof name, "%s%s%s", group, dot, counters[i].name);
+    expression_list_add(text, name);
   }
   page_text(file, "counters", "%s", text);
-  used = 0;
+  text[0] = '\0';
   for (size_t i = 0; i < FIGURES; i++)
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", figures[i].name);
+    expression_list_add(text, figures[i].name);
   page_text(file, "figures", "%s", text);
-  used = 0;
-  for (size_t i = 0; i < OPERATIONS_KNOWN; i++)
-    used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "", operation_names[i].name);
+  expression_list_operations(text);
   page_text(file, "operations", "%s, each with .p99 ... .succeeded_per_second .items_per_second", text);
 }
 

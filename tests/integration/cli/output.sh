@@ -27,6 +27,12 @@ awk '/:$/ { n = 0 } { if (++n > 25) exit 1 }' "$scratch/out" || fail "muster hel
 ok help run phases
 says '--delivery-grace TIME .*; in full where more may come, when given'
 if grep -q -- '--payload-bytes' "$scratch/out"; then fail 'one group is one group'; fi
+ok help compare
+says 'put_document get_document batch_put'
+says 'put_document\.p99'
+says 'succeeded_per_second'
+says 'items_per_second'
+awk 'length > 100 { exit 1 }' "$scratch/out" || fail "muster help compare: a line is wider than 100 columns"
 ok report --help
 says '^Usage: muster report FILE'
 ok help report
