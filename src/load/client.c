@@ -245,6 +245,15 @@ static void finish_loop(struct load_client *client) {
   plan_end_loops(worker->plan); /* at once: what comes from now on is late */
 }
 
+/* Who was given up as away for too long is back before the others are through. */
+static void resume_loop(struct load_client *client) {
+  struct worker *worker = client->worker;
+  if (!client->finished) return;
+  client->finished = false;
+  worker->unfinished++;
+  worker->area->done_ns = 0;
+}
+
 static bool all_is_answered(const struct load_client *client) {
   const struct sending *sending = &client->sending[TRAFFIC_MEASURE];
   return sending->outstanding == 0 &&
@@ -335,10 +344,24 @@ static void release(struct load_client *client) {
   driver_of(client)->released(&client->base);
 }
 
+/* As long as the whole population may take to connect, and in the measure phase: its end is what this decides. */
+static bool is_away_too_long(const struct load_client *client, uint64_t now_ns) {
+  const struct worker *worker = client->worker;
+  uint64_t from_ns = worker->control->start_ns[TRAFFIC_MEASURE];
+  if (client->lost_ns > from_ns) from_ns = client->lost_ns;
+  return now_ns >= from_ns + worker->plan->workload->connect_deadline_ns;
+}
+
+static void fail_to_return(struct load_client *client, int32_t code) {
+  codes_add(&client->worker->area->storm.failed, code, 1);
+  client->failures++;
+  if (!client->worker->plan->closed || !is_sender(client)) return;
+  if (is_away_too_long(client, clock_now_ns())) finish_loop(client);
+}
+
 static void end_before_established(struct load_client *client, int32_t code) {
   if (is_returning(client)) {
-    codes_add(&client->worker->area->storm.failed, code, 1);
-    client->failures++;
+    fail_to_return(client, code);
     return;
   }
   codes_add(&connections_of(client)->connections.failed, code, 1);
@@ -472,6 +495,7 @@ static void on_established(struct client *base) {
   base->state = CLIENT_ESTABLISHED;
   if (is_returning(client)) {
     come_back(client, now_ns);
+    resume_loop(client);
     send_more(client);
   } else {
     worker->in_progress--;

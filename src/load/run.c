@@ -28,11 +28,12 @@
 
 #define CONTROL_TURN_MS 20
 #define PROGRESS_NS (200 * NS_PER_MS)
-#define LEAD_NS (50 * NS_PER_MS)       /* from the release to the first slot */
-#define LEAD_PER_CLIENT_NS 500         /* workers note every established client before it */
-#define WORKER_LAG_NS (3 * NS_PER_SEC) /* how long a worker may be late before it counts as hung */
-#define SECOND_LATE_NS NS_PER_SEC      /* a second's intervals are read that long after it is over */
-#define SETTLE_NS (250 * NS_PER_MS)    /* a complete run waits that long for duplicates */
+#define LEAD_NS (50 * NS_PER_MS)          /* from the release to the first slot */
+#define LEAD_PER_CLIENT_NS 500            /* workers note every established client before it */
+#define WORKER_LAG_NS (3 * NS_PER_SEC)    /* how long a worker may be late before it counts as hung */
+#define SECOND_LATE_NS NS_PER_SEC         /* a second's intervals are read that long after it is over */
+#define STOPPED_GRACE_NS (2 * NS_PER_SEC) /* at most, of a storm that was interrupted */
+#define SETTLE_NS (250 * NS_PER_MS)       /* a complete run waits that long for duplicates */
 
 const char *run_phase_name(enum run_phase phase) {
   static const char *const names[] = {"setup", "connect", "warm-up", "measure", "grace", "catch-up", "teardown"};
@@ -433,11 +434,18 @@ static bool everything_came(const struct run *run) {
   return true;
 }
 
-/* Ends when everything came and no more is waited for (but a moment for duplicates), at the latest after grace_ns. */
+/* The grace of a storm is long for those who are away; whoever stops the run does not want to wait for a dead server.
+ */
+static uint64_t grace_length_ns(const struct run *run) {
+  bool hurries = run->report->interrupted && run->workload.storm && run->workload.grace_ns > STOPPED_GRACE_NS;
+  return hurries ? STOPPED_GRACE_NS : run->workload.grace_ns;
+}
+
+/* Ends when everything came and no more is waited for (but a moment for duplicates), at the latest after the grace. */
 static void grace_phase(struct run *run) {
-  uint64_t started_ns = clock_now_ns();
-  uint64_t end_ns = started_ns + run->workload.grace_ns, complete_ns = 0;
-  enter(run, RUN_GRACE, started_ns, run->workload.grace_ns);
+  uint64_t started_ns = clock_now_ns(), length_ns = grace_length_ns(run);
+  uint64_t end_ns = started_ns + length_ns, complete_ns = 0;
+  enter(run, RUN_GRACE, started_ns, length_ns);
   while (!run->broken && interrupted(run) < 2 && clock_now_ns() < end_ns) {
     control_turn(run);
     take_seconds(run, clock_now_ns());

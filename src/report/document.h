@@ -132,7 +132,7 @@ struct report_operation {
 /* What ended the measure phase. */
 enum report_end {
   ENDED_BY_TIME,
-  ENDED_BY_COUNT,       /* all publishes that were asked for were answered */
+  ENDED_BY_COUNT,       /* all that was asked for was answered, but for what lost senders owe */
   ENDED_BY_CAPACITY,    /* a closed loop used up the room of its accounting */
   ENDED_BY_INTERRUPTION /* a signal, or a worker that died */
 };

@@ -1026,6 +1026,50 @@ static void test_closed_loop_outlives_a_storm(void **state) {
   end(trial);
 }
 
+static struct trial *counted_storm_without_return(void) {
+  struct trial *trial = storm_of(TOPOLOGY_RING);
+  trial->workload.load = LOAD_CLOSED;
+  trial->workload.rate_per_sec = 0;
+  trial->workload.outstanding = 1;
+  trial->workload.publishes = 3000;
+  trial->workload.storm_at_ns = 1;
+  trial->workload.duration_ns = 3600 * NS_PER_SEC;
+  trial->faults.refuse_every_return = true;
+  return trial;
+}
+
+/* What a dead server will never answer does not keep the run for as long as a count may take. */
+static void test_counted_loop_gives_up_who_stays_away(void **state) {
+  (void)state;
+  struct trial *trial = counted_storm_without_return();
+  trial->workload.connect_deadline_ns = NS_PER_SEC;
+  trial->workload.grace_ns = 100 * NS_PER_MS;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_int_equal(trial->report.storm.lost, CLIENTS);
+  assert_int_equal(trial->report.storm.returned, 0);
+  assert_true(trial->report.storm.attempts > CLIENTS);
+  assert_true(trial->report.measure.publishes.attempted < 3000);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  end(trial);
+}
+
+static void interrupt_when_away(struct trial *trial, const struct run_progress *progress) {
+  if (progress->phase == RUN_MEASURE && progress->phase_elapsed_s > 0.3) trial->interrupted = 1;
+}
+
+static void test_interrupted_storm_does_not_wait_for_long(void **state) {
+  (void)state;
+  struct trial *trial = counted_storm_without_return();
+  trial->workload.connect_deadline_ns = 3600 * NS_PER_SEC;
+  trial->workload.grace_ns = 3600 * NS_PER_SEC;
+  trial->step = interrupt_when_away;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_true(trial->report.interrupted);
+  assert_int_equal(trial->report.storm.returned, 0);
+  end(trial);
+}
+
 static void kill_a_worker_when_unsent(struct trial *trial, const struct run_progress *progress) {
   if (progress->scheduled >= progress->attempted + 5) kill_a_worker(trial, progress);
 }
@@ -1135,6 +1179,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_refused_returns_are_tried_again),
       cmocka_unit_test(test_nobody_returns),
       cmocka_unit_test(test_closed_loop_outlives_a_storm),
+      cmocka_unit_test(test_counted_loop_gives_up_who_stays_away),
+      cmocka_unit_test(test_interrupted_storm_does_not_wait_for_long),
       cmocka_unit_test(test_dead_worker_in_a_storm),
       cmocka_unit_test(test_dropped_in_a_storm),
       cmocka_unit_test(test_held_connections),
