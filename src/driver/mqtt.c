@@ -843,7 +843,7 @@ static const char *mqtt_code_text(int32_t code) {
 
 static const struct driver_option options[] = {{"mqtt-version", NULL}, {"qos", NULL}, {"clean-session", NULL},
     {"retain", NULL}, {"receive-maximum", NULL}, {"topic-prefix", NULL}, {"user", NULL}, {"keep-alive", NULL},
-    {"origin", WEBSOCKET_SCHEMES}, DRIVER_TLS_OPTIONS(TLS_SCHEMES), {NULL, NULL}};
+    {"setup-concurrency", NULL}, {"origin", WEBSOCKET_SCHEMES}, DRIVER_TLS_OPTIONS(TLS_SCHEMES), {NULL, NULL}};
 
 static void tell_settings(const struct driver_settings *settings, struct driver_facts *out) {
   const struct mqtt_settings *mqtt = &settings->mqtt;

@@ -49,6 +49,14 @@ static void schemes_decide(void **state) {
   assert_int_equal(check("--insecure", "ricochet://127.0.0.1", "ricochet", &err), STATUS_USAGE);
 }
 
+/* Receivers of a backlog, and sessions that are to be forgotten, visit the broker so many at a time. */
+static void visits_have_a_concurrency(void **state) {
+  (void)state;
+  struct err err = {0};
+  assert_int_equal(check("--setup-concurrency=50", "mqtt://127.0.0.1", "mqtt", &err), STATUS_OK);
+  assert_int_equal(check("--setup-concurrency=50", "nats://127.0.0.1", "nats", &err), STATUS_USAGE);
+}
+
 /* JuggleIM's set-up API and navigator have URLs of their own. */
 static void any_url_of_the_run_decides(void **state) {
   (void)state;
@@ -75,6 +83,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(drivers_read_options_that_there_are),
       cmocka_unit_test(schemes_decide),
+      cmocka_unit_test(visits_have_a_concurrency),
       cmocka_unit_test(any_url_of_the_run_decides),
       cmocka_unit_test(variants_are_named_once),
   };
