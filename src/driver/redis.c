@@ -154,7 +154,6 @@ static void describe(struct driver_run *run, struct redis_plan *plan) {
       plan->claim_ms);
   run->delivery = plan->delivery;
   run->counters = counters;
-  run->redelivers = true;
 }
 
 static enum status read_stream_settings(const struct driver_run *run, const unsigned chosen[SETTINGS],
@@ -582,16 +581,24 @@ static bool entries_next(struct entries *entries, struct view *id, struct view *
   return true;
 }
 
-/* XACK for all of them, and what comes next. */
-static bool acknowledge(struct client *client, struct entries entries, struct view cursor) {
-  uint32_t count = (uint32_t)entries.left;
+/* Passes over the nils with which version 6.2 answers a claim of what was trimmed; false at the end. */
+static bool entries_are_left(struct entries *entries) {
+  struct view rest = entries->rest;
+  struct resp_value part;
+  for (; entries->left > 0 && resp_next(&rest, &part) && part.type == RESP_NULL; entries->left--)
+    entries->rest = rest;
+  return entries->left > 0;
+}
+
+/* XACK for all of them, of which count are there, and what comes next. */
+static bool acknowledge(struct client *client, struct entries entries, uint32_t count, struct view cursor) {
   char name[CHANNEL_MAX];
   struct view stream = stream_of(client, name), id, content;
   uint8_t *out = stream_reserve(&client->stream, READ_MAX * 2 + count * resp_bulk_size(ENTRY_ID_MAX));
   if (!out || !tokens_push(&state_of(client)->replies, TOKEN_DONE)) return false;
   uint8_t *at = resp_write_bulk(resp_write_array(out, 3 + count), view_str("XACK"));
   at = resp_write_bulk(resp_write_bulk(at, stream), view_str(GROUP));
-  while (entries.left > 0 && entries_next(&entries, &id, &content))
+  while (entries_are_left(&entries) && entries_next(&entries, &id, &content))
     at = resp_write_bulk(at, id);
   uint8_t *end = write_next(client, stream, cursor, at);
   return end && commit(client, out, end);
@@ -601,12 +608,13 @@ static bool acknowledge(struct client *client, struct entries entries, struct vi
 static bool take_entries(struct client *client, struct entries entries, bool claimed, struct view cursor) {
   struct entries first = entries;
   struct view id, content;
-  while (entries.left > 0) {
+  uint32_t count = 0;
+  for (; entries_are_left(&entries); count++) {
     if (!entries_next(&entries, &id, &content)) return fail(client, CAUSE_PROTOCOL);
     if (claimed) count_redelivered(client, content, COUNTED_REDELIVERED);
     client->hooks->delivered(client, content, false);
   }
-  bool written = first.left > 0 ? acknowledge(client, first, cursor) : ask_next(client, cursor);
+  bool written = count > 0 ? acknowledge(client, first, count, cursor) : ask_next(client, cursor);
   return written || fail(client, CAUSE_RESET);
 }
 

@@ -95,6 +95,28 @@ static void test_abandoned_entries_are_claimed(void **state) {
   rig_stop(r);
 }
 
+/* Version 6.2 says nil for what was claimed and is trimmed. */
+static void test_claimed_entries_that_are_gone(void **state) {
+  (void)state;
+  struct rig *r = rig_start(&driver_redis, redis_make_plan, "redis://127.0.0.1/?claim_ms=3600000", &consumer);
+  rig_takes(r, TEXT(HELLO));
+  rig_write(r, TEXT(WELCOME));
+  rig_takes(r, TEXT(FIRST_READ));
+  rig_write(r, TEXT("_\r\n"));
+  rig_takes(r, TEXT(CLAIM("0-0", "3")));
+  char reply[1024];
+  size_t len = (size_t)sprintf(reply, "*2\r\n$3\r\n5-1\r\n*4\r\n_\r\n");
+  len += write_entry(reply + len, "4-0", 5);
+  len += (size_t)sprintf(reply + len, "$-1\r\n*-1\r\n");
+  rig_write(r, reply, len);
+  assert_int_equal(r->delivered, 1);
+  rig_takes(r, TEXT("*4\r\n$4\r\nXACK\r\n" KEY "$9\r\nconsumers\r\n$3\r\n4-0\r\n" CLAIM("5-1", "3")));
+  rig_write(r, TEXT(":1\r\n*2\r\n$3\r\n0-0\r\n*1\r\n_\r\n"));
+  rig_takes(r, TEXT(READ));
+  assert_int_equal(r->failed, 0);
+  rig_stop(r);
+}
+
 static void test_claims_that_are_none(void **state) {
   (void)state;
   struct rig *r = rig_start(&driver_redis, redis_make_plan, "redis://127.0.0.1/?claim_ms=3600000", &consumer);
@@ -198,6 +220,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_entries_are_delivered_and_acknowledged),
       cmocka_unit_test(test_abandoned_entries_are_claimed),
+      cmocka_unit_test(test_claimed_entries_that_are_gone),
       cmocka_unit_test(test_claims_that_are_none),
       cmocka_unit_test(test_keep_alive_of_a_consumer),
       cmocka_unit_test(test_answers_that_are_no_entries),
