@@ -178,9 +178,8 @@ static int compare(const struct compare_arguments *arguments) {
   if (!comparison) {
     err_set(&err, STATUS_MEMORY, "out of memory for the comparison");
     code = complain(&err);
-  } else if (read_sides(arguments, &base, &candidate, &err) != STATUS_OK) {
-    code = complain(&err);
-  } else if (compare_check_allowed(&base, &candidate, &arguments->settings, &err) != STATUS_OK) {
+  } else if (read_sides(arguments, &base, &candidate, &err) != STATUS_OK ||
+             compare_check_allowed(&base, &candidate, &arguments->settings, &err) != STATUS_OK) {
     code = complain(&err);
   } else if (compare_trials(&base, &candidate, &arguments->settings, comparison, &err) != STATUS_OK) {
     complain(&err);
