@@ -106,7 +106,7 @@ for (const [name, { histogram, ...rest }] of Object.entries(report.latency)) old
 writeFileSync(join(folder, "old.json"), JSON.stringify(old));
 assert.equal(call(muster, ["report", "old.json"], [0]).stdout, call(muster, ["report", "run.json"], [0]).stdout);
 refused(["report", "old.json", "--as", "hlog"], /no histograms \(schema version 1\)/);
-refused(["report", "find.json"], /find.json: search: is missing|find.json: .*search/);
+refused(["report", "find.json"], /^muster: find\.json: search: is missing: the file is no whole report of muster$/m);
 refused(["report", "find.json", "--as", "csv"], /find.json: is a search, which has the forms text, json, markdown and html/);
 refused(["report", "run.json", "--output", "run.pdf"], /run.pdf: .*--as/);
 refused(["report", "run.json", "--output", "run.csv"], /run.csv exists already and is never overwritten/, undefined);
