@@ -117,6 +117,9 @@ export const target = (server, ws = server.ws) => [
   '--target', `ws://${ws}`, '--api-url', `http://${server.api}/apigateway`, '--app-key', appKey,
 ];
 
+// What a machine without a free core kept muster from sending in the phase.
+export const generatorLate = ({ unsent_by_code: causes }) => causes.find(({ name }) => name === 'generator_late')?.count ?? 0;
+
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export async function stop(child, signal = 'SIGTERM') {
