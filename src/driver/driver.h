@@ -104,6 +104,7 @@ struct driver_run {
    * as the run. */
   unsigned capabilities;
   const char *title, *ack_meaning, *delivery;
+  uint32_t left_behind;        /* by release: clients of whom the target keeps something that was to be taken away */
   bool redelivers;             /* by prepare: what is not acknowledged in time comes again */
   const char *const *counters; /* NULL: it tells nothing that is counted in this run */
   uint64_t bytes_sent;         /* handed to the transport by this process; counted by the driver */

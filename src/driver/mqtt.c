@@ -43,6 +43,8 @@
 #define INFLIGHT_MAX 65536
 #define SESSION_EXPIRY_S 3600
 #define RELEASE_NS (10 * NS_PER_SEC)
+#define RELEASE_PER_CLIENT_NS (2 * NS_PER_MS)
+#define RELEASE_MAX_NS (120 * NS_PER_SEC)
 /* Beyond the standard's codes. */
 #define CODE_NO_SESSION 0x100
 #define CODE_KEEPS_NO_SESSIONS 0x101
@@ -366,8 +368,9 @@ enum status mqtt_make_plan(struct driver_run *run, struct err *err) {
 static void forget_sessions(struct driver_run *run) {
   const struct driver_settings *settings = &run->settings;
   uint32_t first = settings->mqtt.keep_session ? 0 : settings->pure_senders;
-  run->settings.interrupted = NULL;
-  visit_all(run, VISIT_TO_BE_FORGOTTEN, first, settings->clients, clock_now_ns() + RELEASE_NS, NULL);
+  uint64_t limit_ns = RELEASE_NS + settings->clients * RELEASE_PER_CLIENT_NS;
+  if (limit_ns > RELEASE_MAX_NS) limit_ns = RELEASE_MAX_NS;
+  run->left_behind = visit_to_be_forgotten(run, first, settings->clients, clock_now_ns() + limit_ns);
 }
 
 static void mqtt_release(struct driver_run *run) {
@@ -382,7 +385,7 @@ static enum status make_sessions(struct driver_run *run, struct err *err) {
   bool stays = settings->mqtt.keep_session && plan->version == MQTT_3_1_1;
   plan->sessions_made = settings->backlog || stays;
   if (!settings->backlog) return STATUS_OK;
-  return visit_all(run, VISIT_TO_BE_KNOWN, settings->pure_senders, settings->clients, settings->deadline_ns, err);
+  return visit_to_be_known(run, settings->pure_senders, settings->clients, settings->deadline_ns, err);
 }
 
 static enum status mqtt_prepare(struct driver_run *run, struct err *err) {

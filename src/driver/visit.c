@@ -14,9 +14,10 @@ struct visits {
   struct driver_run *run;
   struct loop *loop; /* owned */
   enum visit kind;
-  uint32_t next, end, made; /* made: visits that are over */
-  uint8_t *places;          /* owned: struct place, each with the driver's state behind it */
-  uint32_t count;           /* of places */
+  uint32_t next, end;
+  uint32_t made, failed; /* visits that are over */
+  uint8_t *places;       /* owned: struct place, each with the driver's state behind it */
+  uint32_t count;        /* of places */
   size_t stride;
   enum status status;
   struct err *err;
@@ -54,7 +55,8 @@ static const char *reason_of(const struct driver_run *run, int32_t code) {
 static void on_failed(struct client *client, int32_t code) {
   struct place *place = place_of(client);
   struct visits *all = place->all;
-  if (all->status == STATUS_OK) {
+  all->failed++;
+  if (all->kind == VISIT_TO_BE_KNOWN && all->status == STATUS_OK) {
     all->status = err_set(all->err, STATUS_UNREACHABLE, "%s does not let client %u in for the set-up: %s (%d)",
         all->run->settings.target, client->index, reason_of(all->run, code), code);
   }
@@ -120,6 +122,7 @@ static const struct stream_ops stream_ops = {.opened = on_opened, .received = on
 
 /* --- the visits --- */
 
+/* A set-up in which somebody is missing is none; of those to be forgotten each counts for itself. */
 static enum status enter(struct visits *visits, struct place *place) {
   struct driver_run *run = visits->run;
   struct tls_context *tls = run->driver->starts_tls ? NULL : run->tls;
@@ -133,7 +136,9 @@ static enum status enter(struct visits *visits, struct place *place) {
   enum status status = stream_connect(
       &place->client.stream, visits->loop, &stream_ops, &run->address, NULL, tls, run->server_name, visits->err);
   place->taken = status == STATUS_OK;
-  return status;
+  if (place->taken || visits->kind == VISIT_TO_BE_KNOWN) return status;
+  visits->failed++;
+  return STATUS_OK;
 }
 
 static void tend(struct visits *visits, uint64_t now_ns) {
@@ -147,14 +152,18 @@ static void tend(struct visits *visits, uint64_t now_ns) {
   }
 }
 
+/* The first signal ends the run, and what it left in the server is still taken away; the second one ends that too. */
+static bool is_stopped(const struct visits *visits) {
+  const volatile int *interrupted = visits->run->settings.interrupted;
+  return interrupted && *interrupted > (visits->kind == VISIT_TO_BE_FORGOTTEN ? 1 : 0);
+}
+
 static enum status run_visits(struct visits *visits, uint32_t first, uint64_t deadline_ns) {
   const struct driver_settings *settings = &visits->run->settings;
   uint32_t all = visits->end - first;
-  while (visits->status == STATUS_OK && visits->made < all) {
+  while (visits->status == STATUS_OK && visits->made + visits->failed < all) {
     uint64_t now_ns = clock_now_ns();
-    if (settings->interrupted && *settings->interrupted) {
-      return err_set(visits->err, STATUS_INTERRUPTED, "stopped during the set-up");
-    }
+    if (is_stopped(visits)) return err_set(visits->err, STATUS_INTERRUPTED, "stopped during the set-up");
     if (now_ns >= deadline_ns) {
       return err_set(visits->err, STATUS_UNREACHABLE,
           "%s let %u of %u clients in before the set-up had to be over: raise --setup-timeout or --setup-concurrency",
@@ -167,22 +176,34 @@ static enum status run_visits(struct visits *visits, uint32_t first, uint64_t de
   return visits->status;
 }
 
-enum status visit_all(
-    struct driver_run *run, enum visit kind, uint32_t first, uint32_t end, uint64_t deadline_ns, struct err *err) {
-  struct visits visits = {.run = run, .kind = kind, .next = first, .end = end, .err = err};
-  if (first >= end) return STATUS_OK;
+static enum status carry_out(struct visits *visits, uint64_t deadline_ns) {
+  struct driver_run *run = visits->run;
+  uint32_t first = visits->next, all = visits->end - first;
   uint32_t wanted = run->settings.setup_concurrency > 0 ? run->settings.setup_concurrency : 1;
-  visits.count = wanted < end - first ? wanted : end - first;
-  visits.stride = (sizeof(struct place) + run->driver->client_bytes + 15) / 16 * 16;
-  visits.places = calloc(visits.count, visits.stride);
-  if (!visits.places) return err_set(err, STATUS_MEMORY, "out of memory for the visits of the set-up");
-  enum status status = loop_create(&visits.loop, err);
+  visits->count = wanted < all ? wanted : all;
+  visits->stride = (sizeof(struct place) + run->driver->client_bytes + 15) / 16 * 16;
+  visits->places = calloc(visits->count, visits->stride);
+  if (!visits->places) return err_set(visits->err, STATUS_MEMORY, "out of memory for the visits of the set-up");
+  enum status status = loop_create(&visits->loop, visits->err);
   if (status == STATUS_OK) {
-    status = run_visits(&visits, first, deadline_ns);
-    for (uint32_t i = 0; i < visits.count; i++)
-      leave(place_at(&visits, i));
-    loop_destroy(visits.loop);
+    status = run_visits(visits, first, deadline_ns);
+    for (uint32_t i = 0; i < visits->count; i++)
+      leave(place_at(visits, i));
+    loop_destroy(visits->loop);
   }
-  free(visits.places);
+  free(visits->places);
   return status;
+}
+
+enum status visit_to_be_known(
+    struct driver_run *run, uint32_t first, uint32_t end, uint64_t deadline_ns, struct err *err) {
+  struct visits visits = {.run = run, .kind = VISIT_TO_BE_KNOWN, .next = first, .end = end, .err = err};
+  return first < end ? carry_out(&visits, deadline_ns) : STATUS_OK;
+}
+
+uint32_t visit_to_be_forgotten(struct driver_run *run, uint32_t first, uint32_t end, uint64_t deadline_ns) {
+  struct visits visits = {.run = run, .kind = VISIT_TO_BE_FORGOTTEN, .next = first, .end = end};
+  if (first >= end) return 0;
+  carry_out(&visits, deadline_ns);
+  return end - first - visits.made;
 }

@@ -8,8 +8,10 @@
 #include "driver/driver.h"
 
 /* The clients first..end-1, as many at a time as setup_concurrency says, until deadline_ns (absolute) at the latest.
- * STATUS_OK when each was established. */
-enum status visit_all(
-    struct driver_run *run, enum visit kind, uint32_t first, uint32_t end, uint64_t deadline_ns, struct err *err);
+ * STATUS_OK when each was established; the first that is not ends the rest. */
+enum status visit_to_be_known(
+    struct driver_run *run, uint32_t first, uint32_t end, uint64_t deadline_ns, struct err *err);
+/* The same to be forgotten, where one that is not let in leaves the others alone. Returns how many stay behind. */
+uint32_t visit_to_be_forgotten(struct driver_run *run, uint32_t first, uint32_t end, uint64_t deadline_ns);
 
 #endif

@@ -78,6 +78,12 @@ void describe_rejections(struct report *report) {
                          "others.");
 }
 
+void describe_left_behind(struct report *report) {
+  add_limitation(report,
+      "Not every client could take away in the end what the server keeps for it: sessions of this run "
+      "may still be there and queue.");
+}
+
 /* Only what this driver has can be wrong. */
 static const char *mend_login(const struct driver *driver) {
   if (driver_reads(driver, "app-key", NULL)) return "the server refuses the login: check --app-key, and its log";

@@ -807,6 +807,7 @@ static enum status execute(struct run *run, struct err *err) {
   if (status == STATUS_OK) status = carry_out(run, err);
   plan_free(plan);
   plan->driver->release(&plan->run);
+  if (plan->run.left_behind > 0) describe_left_behind(run->report);
   return status;
 }
 

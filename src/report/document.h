@@ -192,7 +192,7 @@ struct report {
   struct workload workload;                                          /* with every default filled in */
   struct report_environment environment;
   struct report_target target;
-  const char *limitations[8]; /* NULL-terminated list of sentences that belong to the figures */
+  const char *limitations[12]; /* NULL-terminated list of sentences that belong to the figures */
 
   double setup_s, connect_s, warmup_s, measure_s, grace_s, catch_up_s; /* how long each phase really took */
   bool interrupted;

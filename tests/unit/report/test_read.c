@@ -273,7 +273,7 @@ static void what_is_wrong_is_named(void **state) {
           "[{\"source\":\"a\",\"role\":\"other\",\"label\":\"\",\"error\":null,\"interval_s\":1,\"columns\":[\"x\"],"
           "\"rows\":[[0,1],[1]]}]",
           "observed[0].rows[1]: a list of a time and 1 values"},
-      {"limitations", "[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"]", "limitations: has 8 entries"},
+      {"limitations", "[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"]", "limitations: has 12 entries"},
   };
   struct report r = sample_valid(), back = {0};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
