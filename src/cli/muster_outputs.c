@@ -29,21 +29,28 @@ static const size_t of_run[] = {offsetof(struct run_arguments, hlog), offsetof(s
 #define OF_RUN (sizeof of_run / sizeof of_run[0])
 _Static_assert(OF_RUN == sizeof((struct trial_outputs *)0)->path / PATH_MAX, "a path for each");
 
-static void number_path(char out[PATH_MAX], const char *path, const char *name, uint32_t trial) {
+static enum status number_path(
+    char out[PATH_MAX], const char *path, const char *name, uint32_t trial, struct err *err) {
   const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path, *dot = strrchr(base, '.');
   int head = (int)(dot && dot > base ? (size_t)(dot - path) : strlen(path));
-  snprintf(out, PATH_MAX, "%.*s%s%s-%u%s", head, path, name ? "-" : "", name ? name : "", trial, path + head);
+  int written =
+      snprintf(out, PATH_MAX, "%.*s%s%s-%u%s", head, path, name ? "-" : "", name ? name : "", trial, path + head);
+  if (written > 0 && written < PATH_MAX) return STATUS_OK;
+  return err_set(err, STATUS_USAGE, "the path is too long: %.80s...", path);
 }
 
-void outputs_of_trial(struct trial_outputs *out, const struct run_arguments *all, const char *name, uint32_t trial) {
+enum status outputs_of_trial(
+    struct trial_outputs *out, const struct run_arguments *all, const char *name, uint32_t trial, struct err *err) {
+  enum status status = STATUS_OK;
   out->arguments = *all;
   out->arguments.html = NULL;
-  for (size_t i = 0; i < OF_RUN; i++) {
+  for (size_t i = 0; i < OF_RUN && status == STATUS_OK; i++) {
     const char **path = (const char **)(void *)((char *)&out->arguments + of_run[i]);
     if (!*path) continue;
-    number_path(out->path[i], *path, name, trial);
+    status = number_path(out->path[i], *path, name, trial, err);
     *path = out->path[i];
   }
+  return status;
 }
 
 static const char *form_path(size_t form, const struct run_arguments *arguments) {

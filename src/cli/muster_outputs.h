@@ -30,7 +30,8 @@ struct trial_outputs {
   struct run_arguments arguments; /* borrows everything; its paths point into path */
   char path[6][PATH_MAX];
 };
-void outputs_of_trial(struct trial_outputs *out, const struct run_arguments *all, const char *name, uint32_t trial);
+enum status outputs_of_trial(
+    struct trial_outputs *out, const struct run_arguments *all, const char *name, uint32_t trial, struct err *err);
 
 /* Begins the files that grow. *out must stay where it is until outputs_finish or outputs_drop. */
 enum status outputs_open(struct outputs *out, const struct run_arguments *arguments, struct err *err);

@@ -106,8 +106,8 @@ static enum status check_outputs(
   if (!outputs) return err_set(err, STATUS_MEMORY, "out of memory for the trials");
   enum status status = session_check_new_file("--html", arguments->html, err);
   for (uint32_t trial = 1; status == STATUS_OK && trial <= (arguments->trials ? arguments->trials : 1); trial++) {
-    outputs_of_trial(outputs, arguments, name, trial);
-    status = outputs_check(&outputs->arguments, err);
+    status = outputs_of_trial(outputs, arguments, name, trial, err);
+    if (status == STATUS_OK) status = outputs_check(&outputs->arguments, err);
   }
   free(outputs);
   if (status != STATUS_OK || !arguments->html || !name || session_is_folder(arguments->html)) return status;
@@ -205,11 +205,11 @@ static enum status run_trial(const struct series_of_trials *all, struct contende
   struct session session = contender->session;
   struct trial_outputs *of_trial = malloc(sizeof *of_trial);
   if (!of_trial) return err_set(err, STATUS_MEMORY, "out of memory for the trials");
-  outputs_of_trial(of_trial, &contender->arguments, all->count > 1 ? contender->trials.name : NULL,
-      (uint32_t)contender->trials.list.count + 1);
+  enum status status = outputs_of_trial(of_trial, &contender->arguments, all->count > 1 ? contender->trials.name : NULL,
+      (uint32_t)contender->trials.list.count + 1, err);
   struct workload workload = fresh_workload(&contender->arguments);
   session.seconds = &outputs.seconds;
-  enum status status = outputs_open(&outputs, &of_trial->arguments, err);
+  if (status == STATUS_OK) status = outputs_open(&outputs, &of_trial->arguments, err);
   if (status == STATUS_OK) {
     status = session_run(&session, &workload, report, err);
     if (status == STATUS_OK) {

@@ -208,6 +208,9 @@ refused 2 'exists already' run private --json old
 refused 2 '--csv -: name a file' run private --csv -
 refused 2 'exists already' run private --hlog old
 refused 2 'is a folder' run private --hlog .
+# A path that fits, but not with the number of a trial in it.
+long=$(printf './%.0s' $(seq 2044))
+refused 2 'the path is too long' run private --trials 2 --hlog "${long}a.hlog"
 refused 2 'exists already' run private --html old
 refused 2 'is a folder' run private --html .
 [ "$(cat "$scratch/old")" = old ] || fail 'a file was overwritten'
