@@ -247,8 +247,10 @@ void ricochet_serve_admin(struct ricochet_call *call) {
     ricochet_refuse(call, RICOCHET_FORBIDDEN, "unauthorized: not the mailbox owner", -1);
   } else if (view_is(operation, "listMailboxes")) {
     list_mailboxes(call, &subject);
-  } else if (subject.folder.len == 0 || !ricochet_folder(&subject.folder)) {
+  } else if (subject.folder.len == 0) {
     refuse(call, "folderPath is required");
+  } else if (!ricochet_folder(&subject.folder)) {
+    refuse(call, "invalid folder path");
   } else {
     subject.exists = ricochet_store_mailbox(call->store, subject.owner, subject.folder, &subject.mailbox);
     run_operation(call, operation, &subject);

@@ -230,6 +230,8 @@ static void test_admin(void **state) {
       "{\"success\":false,\"errorMessage\":\"mailbox not found\"}");
   assert_view(ask(house, RICOCHET_ADMIN, "{\"operationType\":\"createMailbox\"}"),
       "{\"success\":false,\"errorMessage\":\"folderPath is required\"}");
+  assert_view(ask(house, RICOCHET_ADMIN, "{\"operationType\":\"createMailbox\",\"folderPath\":\"/team\"}"),
+      "{\"success\":false,\"errorMessage\":\"invalid folder path\"}");
   assert_true(ricochet_read_admin(
       ask(house, RICOCHET_ADMIN, "{\"operationType\":\"deleteMailbox\",\"folderPath\":\"team\"}"), &answer));
   assert_int_equal(answer.status, RICOCHET_INTERNAL);
@@ -240,7 +242,7 @@ static void test_admin(void **state) {
   house->service.limits.mailboxes_each = 0;
   assert_true(ricochet_read_admin(ask(house, RICOCHET_ADMIN, "%s", create), &answer));
   assert_int_equal(answer.status, RICOCHET_FULL);
-  assert_answered(house, RICOCHET_ADMIN, 0, 2);
+  assert_answered(house, RICOCHET_ADMIN, 0, 3);
   assert_answered(house, RICOCHET_ADMIN, RICOCHET_OK, 7);
   assert_answered(house, RICOCHET_ADMIN, RICOCHET_FORBIDDEN, 1);
   assert_answered(house, RICOCHET_ADMIN, RICOCHET_INTERNAL, 1);
