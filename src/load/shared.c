@@ -39,8 +39,9 @@ static uint64_t loops_done_ns(const struct plan *plan) {
 
 bool plan_end_loops(const struct plan *plan) {
   struct control *control = plan->shared.control;
-  uint64_t done_ns = loops_done_ns(plan);
-  if (done_ns <= control->start_ns[TRAFFIC_MEASURE] || done_ns > control->end_ns[TRAFFIC_MEASURE]) return false;
+  uint64_t start_ns = control->start_ns[TRAFFIC_MEASURE], done_ns = loops_done_ns(plan);
+  if (done_ns == 0 || done_ns > control->end_ns[TRAFFIC_MEASURE]) return false;
+  if (done_ns <= start_ns) done_ns = start_ns + 1; /* every sender was lost in the warm-up */
   control->end_ns[TRAFFIC_MEASURE] = done_ns;
   return true;
 }

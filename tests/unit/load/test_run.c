@@ -703,6 +703,23 @@ static void test_closed_loop_without_a_sender_ends(void **state) {
   end(trial);
 }
 
+static void kill_in_the_warm_up(struct trial *trial, const struct run_progress *progress) {
+  if (progress->phase == RUN_WARM_UP) kill(trial->server, SIGKILL);
+}
+
+static void test_closed_loop_ends_when_all_are_lost_before_it(void **state) {
+  (void)state;
+  struct trial *trial = closed_trial(TOPOLOGY_RING, 100000);
+  trial->workload.warmup_ns = NS_PER_SEC;
+  trial->step = kill_in_the_warm_up;
+  assert_int_equal(carry_out(trial), STATUS_OK);
+  assert_true(trial->report.measure_s < 60);
+  assert_int_equal(trial->report.measure.publishes.attempted, 0);
+  report_judge(&trial->report);
+  assert_int_equal(trial->report.verdict, VERDICT_INVALID);
+  end(trial);
+}
+
 static void test_closed_loop_ends_with_its_room(void **state) {
   (void)state;
   struct trial *trial = closed_trial(TOPOLOGY_RING, 0);
@@ -1191,6 +1208,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_closed_loop_ends_with_its_last_answer),
       cmocka_unit_test(test_closed_loop_outlives_late_answers),
       cmocka_unit_test(test_closed_loop_without_a_sender_ends),
+      cmocka_unit_test(test_closed_loop_ends_when_all_are_lost_before_it),
       cmocka_unit_test(test_closed_loop_ends_with_its_room),
       cmocka_unit_test(test_closed_loop_ends_in_time),
       cmocka_unit_test(test_rounds_visit_every_target),
