@@ -95,15 +95,21 @@ static void test_abandoned_entries_are_claimed(void **state) {
   rig_stop(r);
 }
 
-/* Version 6.2 says nil for what was claimed and is trimmed. */
-static void test_claimed_entries_that_are_gone(void **state) {
-  (void)state;
+/* A consumer of claim_ms that found nothing new and asks for what others left behind. */
+static struct rig *start_claiming(void) {
   struct rig *r = rig_start(&driver_redis, redis_make_plan, "redis://127.0.0.1/?claim_ms=3600000", &consumer);
   rig_takes(r, TEXT(HELLO));
   rig_write(r, TEXT(WELCOME));
   rig_takes(r, TEXT(FIRST_READ));
   rig_write(r, TEXT("_\r\n"));
   rig_takes(r, TEXT(CLAIM("0-0", "3")));
+  return r;
+}
+
+/* Version 6.2 says nil for what was claimed and is trimmed. */
+static void test_claimed_entries_that_are_gone(void **state) {
+  (void)state;
+  struct rig *r = start_claiming();
   char reply[1024];
   size_t len = (size_t)sprintf(reply, "*2\r\n$3\r\n5-1\r\n*4\r\n_\r\n");
   len += write_entry(reply + len, "4-0", 5);
@@ -119,12 +125,7 @@ static void test_claimed_entries_that_are_gone(void **state) {
 
 static void test_claims_that_are_none(void **state) {
   (void)state;
-  struct rig *r = rig_start(&driver_redis, redis_make_plan, "redis://127.0.0.1/?claim_ms=3600000", &consumer);
-  rig_takes(r, TEXT(HELLO));
-  rig_write(r, TEXT(WELCOME));
-  rig_takes(r, TEXT(FIRST_READ));
-  rig_write(r, TEXT("_\r\n"));
-  rig_takes(r, TEXT(CLAIM("0-0", "3")));
+  struct rig *r = start_claiming();
   rig_write(r, TEXT("*2\r\n:5\r\n*0\r\n"));
   assert_int_equal(r->failed_code, CAUSE_PROTOCOL);
   rig_stop(r);
