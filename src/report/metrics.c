@@ -34,9 +34,6 @@ enum { STATISTIC_P50 = 1, STATISTIC_P99 = 5 };
 
 #define FIRST_OPERATION_RATE CLOCK_METRIC(METRIC_CLOCKS, 0)
 
-static const char *const operation_rates[METRIC_OPERATION_RATES] = {"succeeded_per_second", "items_per_second"};
-enum { OPERATION_ITEMS = 1 };
-
 static const char *clock_name(size_t metric) {
   size_t clock = (metric - METRIC_RATES) / METRIC_STATISTICS;
   return clock < REPORT_CLOCKS ? report_clock_name((enum report_clock)clock)
@@ -48,11 +45,11 @@ static size_t statistic_of(size_t metric) {
 }
 
 static const struct operation_name *operation_of(size_t metric) {
-  return &operation_names[(metric - FIRST_OPERATION_RATE) / METRIC_OPERATION_RATES];
+  return &operation_names[(metric - FIRST_OPERATION_RATE) / OPERATION_RATES];
 }
 
 static size_t operation_rate_of(size_t metric) {
-  return (metric - FIRST_OPERATION_RATE) % METRIC_OPERATION_RATES;
+  return (metric - FIRST_OPERATION_RATE) % OPERATION_RATES;
 }
 
 bool metric_is_clock(size_t metric) {
@@ -69,7 +66,8 @@ void metric_name(size_t metric, char out[METRIC_NAME_MAX]) {
   } else if (metric_is_clock(metric)) {
     snprintf(out, METRIC_NAME_MAX, "%s.%s", clock_name(metric), statistics[statistic_of(metric)].name);
   } else {
-    snprintf(out, METRIC_NAME_MAX, "%s.%s", operation_of(metric)->name, operation_rates[operation_rate_of(metric)]);
+    snprintf(
+        out, METRIC_NAME_MAX, "%s.%s", operation_of(metric)->name, operation_rate_names[operation_rate_of(metric)]);
   }
 }
 
@@ -80,10 +78,9 @@ void metric_column(FILE *file, size_t metric, size_t width, char out[METRIC_NAME
   out[0] = '\0';
 }
 
-/* An operation that does one thing has no items. */
 static bool is_there(size_t metric) {
-  if (metric < FIRST_OPERATION_RATE || operation_rate_of(metric) != OPERATION_ITEMS) return true;
-  return operation_of(metric)->item != NULL;
+  if (metric < FIRST_OPERATION_RATE) return true;
+  return operation_has_rate(operation_of(metric), (enum operation_rate)operation_rate_of(metric));
 }
 
 /* The report's own "p99_9" is as good as "p99.9". */
@@ -160,9 +157,9 @@ static void read_operation(const json_t *row, struct metrics *out) {
   for (size_t i = 0; name && i < OPERATIONS_KNOWN; i++) {
     if (strcmp(operation_names[i].name, name) != 0) continue;
     read_clock(json_object_get(row, "latency"), CLOCK_METRIC(REPORT_CLOCKS + i, 0), out);
-    for (size_t rate = 0; rate < METRIC_OPERATION_RATES; rate++) {
-      size_t metric = FIRST_OPERATION_RATE + i * METRIC_OPERATION_RATES + rate;
-      if (is_there(metric)) read_rate(json_object_get(row, operation_rates[rate]), metric, out);
+    for (size_t rate = 0; rate < OPERATION_RATES; rate++) {
+      size_t metric = FIRST_OPERATION_RATE + i * OPERATION_RATES + rate;
+      if (is_there(metric)) read_rate(json_object_get(row, operation_rate_names[rate]), metric, out);
     }
   }
 }

@@ -6,6 +6,7 @@
 #define MUSTER_REPORT_METRICS_H
 
 #include "report/document.h"
+#include "report/operations.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,8 +17,7 @@
 #define METRIC_RATES 5
 #define METRIC_STATISTICS 9
 #define METRIC_CLOCKS (REPORT_CLOCKS + OPERATIONS_KNOWN) /* the report's, then the operations' */
-#define METRIC_OPERATION_RATES 2
-#define METRICS (METRIC_RATES + METRIC_CLOCKS * METRIC_STATISTICS + OPERATIONS_KNOWN * METRIC_OPERATION_RATES)
+#define METRICS (METRIC_RATES + METRIC_CLOCKS * METRIC_STATISTICS + OPERATIONS_KNOWN * OPERATION_RATES)
 #define METRIC_NONE METRICS
 #define METRIC_NAME_MAX 48
 #define METRIC_VALUE_MAX 1e18 /* larger ones, and those below 0, are no figures */

@@ -8,6 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const operation_rate_names[OPERATION_RATES] = {"succeeded_per_second", "items_per_second"};
+
+bool operation_has_rate(const struct operation_name *operation, enum operation_rate rate) {
+  return rate != OPERATION_RATE_ITEMS || operation->item;
+}
+
 double operations_error_rate(const struct report *report) {
   const struct tally *t = &report->measure;
   uint64_t failed = codes_total(&t->publishes.rejected) + codes_total(&t->publishes.timed_out);

@@ -21,6 +21,12 @@ void operations_write_text(FILE *file, const struct report *report);
 /* Requests that failed or were not answered, of those attempted; and what operations did in a second of the phase. */
 double operations_error_rate(const struct report *report);
 double operations_per_second(const struct report *report, uint64_t all, uint64_t late);
+
+/* The rates of one operation, by the report's names. */
+enum operation_rate { OPERATION_RATE_SUCCEEDED, OPERATION_RATE_ITEMS, OPERATION_RATES };
+extern const char *const operation_rate_names[OPERATION_RATES];
+/* An operation that does one thing has no items. */
+bool operation_has_rate(const struct operation_name *operation, enum operation_rate rate);
 /* NULL: the run has none of that name. */
 const struct report_operation *operations_find(const struct report *report, const char *name);
 

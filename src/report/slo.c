@@ -125,9 +125,6 @@ static const struct {
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
 
-static const char *const operation_rates[] = {"succeeded_per_second", "items_per_second"};
-enum { RATE_SUCCEEDED, RATE_ITEMS, OPERATION_RATES };
-
 void slo_list_names(FILE *file) {
   char text[EXPRESSION_LIST_MAX], name[64];
   expression_list_clocks(text);
@@ -217,9 +214,9 @@ static enum status read_of_operation(struct parser *p, const char *word, size_t 
   slo->kind = SLO_OPERATION_RATE;
   for (uint32_t i = 0; i < OPERATION_RATES; i++) {
     slo->row = i;
-    if (!expression_is_word(word, len, operation_rates[i])) continue;
-    bool has_items = i != RATE_ITEMS || operation_names[slo->operation].item;
-    return has_items ? STATUS_OK : bad(p, word, "this operation does one thing: it has no items");
+    if (!expression_is_word(word, len, operation_rate_names[i])) continue;
+    bool has_rate = operation_has_rate(&operation_names[slo->operation], (enum operation_rate)i);
+    return has_rate ? STATUS_OK : bad(p, word, "this operation does one thing: it has no items");
   }
   slo->kind = SLO_OPERATION_CLOCK;
   return read_statistic(p, word, len, slo);
@@ -437,8 +434,8 @@ static void measure_operation(struct report *report, const struct slo *slo, stru
   out->unit = "per_second";
   if (!operation) return;
   const struct operation_tally *tally = operation->tally;
-  out->measured = slo->row == RATE_ITEMS ? operations_per_second(report, tally->items, tally->items_late)
-                                         : operations_per_second(report, tally->succeeded, tally->late);
+  out->measured = slo->row == OPERATION_RATE_ITEMS ? operations_per_second(report, tally->items, tally->items_late)
+                                                   : operations_per_second(report, tally->succeeded, tally->late);
   out->evaluable = true;
 }
 
